@@ -1,0 +1,13 @@
+// Package value is one strict JSON document as a tree, and a writer for one.
+//
+// It exists because the client module may link neither encoding/json nor fmt
+// (they cost 200 KB of download), and because every door of this program is
+// to refuse the same things: duplicate names, invalid UTF-8, trailing data and
+// nesting deeper than [DepthMax]. Tokens come from jsontext; this package is
+// the only one that imports it.
+//
+// A Value is immutable and safe to share. The zero Value is [Missing]; every
+// accessor accepts it, so a chain of Get calls needs one check at its end.
+// Numbers keep their literal text, members their order, so a document written
+// back holds what was read.
+package value
