@@ -1,0 +1,30 @@
+import { defineConfig } from "vitest/config";
+
+// The page is served under a policy that allows neither inline script nor inline style, and
+// no host but its own. So nothing may be inlined: no module preload polyfill, no data: URLs.
+export default defineConfig({
+  base: "/",
+  esbuild: undefined,
+  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+  build: {
+    outDir: "dist",
+    emptyOutDir: true,
+    target: "es2023",
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    cssCodeSplit: false,
+    reportCompressedSize: true,
+    rollupOptions: {
+      output: {
+        entryFileNames: "assets/[name]-[hash].js",
+        chunkFileNames: "assets/[name]-[hash].js",
+        assetFileNames: "assets/[name]-[hash][extname]",
+      },
+    },
+  },
+  test: {
+    environment: "happy-dom",
+    include: ["src/**/*.test.ts", "src/**/*.test.tsx"],
+    restoreMocks: true,
+  },
+});
