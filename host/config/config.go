@@ -1,0 +1,230 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Config is every setting of the host. Load fills all of it; the comments say
+// what the zero value means to the packages that read it.
+type Config struct {
+	Listen string // TCP address of the page and /rpc
+	Data   string // absolute data directory: log, lock, socket
+	Log    slog.Level
+
+	HTTP      HTTP
+	Ask       Ask
+	Questions Questions
+	Model     Model
+	Bash      Bash
+
+	Demo bool // script the model with the built-in demonstration
+}
+
+// HTTP is how the listener is reached.
+type HTTP struct {
+	TLSCert string   // PEM file; "" = plain HTTP, which is allowed on loopback only
+	TLSKey  string   // PEM file; given with TLSCert
+	Hosts   []string // further names the host answers to; none = loopback names
+	Origins []string // further origins that may connect, such as an extension's
+}
+
+// AskMode tells which form of ask_user_question the agent gets.
+type AskMode string
+
+// The two forms.
+const (
+	Legacy AskMode = "legacy" // no timeout parameter; the ask blocks
+	Timed  AskMode = "timed"  // the ask may end as pending and be answered late
+)
+
+// Ask is the question tool.
+type Ask struct {
+	Mode    AskMode       // "" = legacy
+	Timeout time.Duration // window of a timed ask that names none; whole seconds
+}
+
+// Questions is the question service.
+type Questions struct {
+	MaxHold time.Duration // longest a claim may hold a timed ask past its deadline; 0 = no bound
+}
+
+// Model is the language model of the built-in agent.
+type Model struct {
+	Provider  string // deepseek, openai (or any server that speaks its protocol), script; "" = none: replies wait
+	BaseURL   string // "" = the provider's own
+	Name      string // "" = the provider's default
+	APIKey    Secret // "" = none is sent
+	Script    string // file of a scripted model; used by provider script
+	MaxTokens int    // per request; 0 = the provider's default
+}
+
+// Bash is the command tool of the built-in agent.
+type Bash struct {
+	Dir        string        // working directory; "" = where the host was started
+	Timeout    time.Duration // of a command that names none
+	TimeoutMax time.Duration // longest a command may ask for
+}
+
+// Secret is text that is never printed.
+type Secret string
+
+func (Secret) String() string               { return "[secret]" }
+func (Secret) GoString() string             { return "[secret]" }
+func (Secret) LogValue() slog.Value         { return slog.StringValue("[secret]") }
+func (s Secret) Reveal() string             { return string(s) }
+func (Secret) MarshalText() ([]byte, error) { return []byte("[secret]"), nil }
+
+// Error is a value that was refused.
+type Error struct {
+	Key    string // the setting, or the whole file when empty
+	Source string // "flag --listen", "environment MEANWHILE_LISTEN", "file /…/config.toml"
+	Value  string
+	Fix    string // what is wrong and what to write instead
+}
+
+func (e *Error) Error() string {
+	if e.Key == "" {
+		return fmt.Sprintf("%s: %s", e.Source, e.Fix)
+	}
+	return fmt.Sprintf("%s: %q from %s %s", e.Key, e.Value, e.Source, e.Fix)
+}
+
+// Sources is where Load looks.
+type Sources struct {
+	Flags map[string]string           // key → text, only the flags that were given
+	Env   func(string) (string, bool) // nil = the process environment
+	File  string                      // "" = MEANWHILE_CONFIG, else the default place
+}
+
+// Load takes each setting from its first source and checks the whole.
+func Load(src Sources) (Config, error) {
+	if src.Env == nil {
+		src.Env = os.LookupEnv
+	}
+	file, err := src.readFile()
+	if err != nil {
+		return Config{}, err
+	}
+	var c Config
+	from := map[string]string{}
+	for _, s := range settings() {
+		text, source := s.Default, "the default"
+		var missing error
+		if s.defaultOf != nil {
+			text, missing = s.defaultOf(src.Env)
+		}
+		if v, ok := file.values[s.Key]; ok {
+			text, source = v, "file "+file.path
+		}
+		if v, ok := src.Env(s.Env()); ok {
+			text, source = v, "environment "+s.Env()
+		}
+		if v, ok := src.Flags[s.Key]; ok {
+			text, source = v, "flag --"+s.Flag
+		}
+		if source == "the default" && missing != nil {
+			return Config{}, &Error{Key: s.Key, Source: source, Fix: missing.Error()}
+		}
+		if fix := s.set(&c, text); fix != "" {
+			return Config{}, &Error{Key: s.Key, Source: source, Value: text, Fix: fix}
+		}
+		from[s.Key] = source
+	}
+	return c, finish(&c, from, src.Env)
+}
+
+// finish settles what depends on several settings.
+func finish(c *Config, from map[string]string, env func(string) (string, bool)) error {
+	if (c.HTTP.TLSCert == "") != (c.HTTP.TLSKey == "") {
+		key, other := "http.tls_cert", "http.tls_key"
+		if c.HTTP.TLSCert == "" {
+			key, other = other, key
+		}
+		value := c.HTTP.TLSCert + c.HTTP.TLSKey
+		return &Error{Key: key, Source: from[key], Value: value, Fix: "is useless alone: set " + other + " too"}
+	}
+	if c.Bash.TimeoutMax < c.Bash.Timeout {
+		return &Error{Key: "bash.timeout_max", Source: from["bash.timeout_max"], Value: c.Bash.TimeoutMax.String(),
+			Fix: fmt.Sprintf("is shorter than bash.timeout (%v from %s): raise it", c.Bash.Timeout, from["bash.timeout"])}
+	}
+	deepseek, _ := env("DEEPSEEK_API_KEY")
+	openai, _ := env("OPENAI_API_KEY")
+	m := &c.Model
+	if m.Provider == "" {
+		switch {
+		case m.Script != "" || c.Demo:
+			m.Provider = "script"
+		case m.BaseURL != "":
+			m.Provider = "openai"
+		case deepseek != "":
+			m.Provider = "deepseek"
+		case openai != "":
+			m.Provider = "openai"
+		}
+	}
+	switch m.Provider {
+	case "deepseek":
+		m.APIKey = Secret(deepseek)
+	case "openai":
+		m.APIKey = Secret(openai)
+	case "script":
+		if m.Script == "" && !c.Demo {
+			return &Error{Key: "model.provider", Source: from["model.provider"], Value: "script", Fix: "needs a script: set model.script to its file, or use --demo"}
+		}
+	}
+	if (m.Provider == "deepseek" || m.Provider == "openai") && m.APIKey == "" && m.BaseURL == "" {
+		return &Error{Key: "model.provider", Source: from["model.provider"], Value: m.Provider,
+			Fix: "needs " + strings.ToUpper(m.Provider) + "_API_KEY in the environment, or model.base_url for a server that wants no key"}
+	}
+	return nil
+}
+
+type fileValues struct {
+	path   string
+	values map[string]string
+}
+
+func (src Sources) readFile() (fileValues, error) {
+	path, explicit := src.File, true
+	if path == "" {
+		if path, explicit = src.Env("MEANWHILE_CONFIG"); path == "" {
+			explicit = false
+			dir, ok := xdg(src.Env, "XDG_CONFIG_HOME", ".config")
+			if !ok {
+				return fileValues{}, nil
+			}
+			path = filepath.Join(dir, "config.toml")
+		}
+	}
+	raw, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !explicit:
+		return fileValues{}, nil
+	case err != nil:
+		return fileValues{}, &Error{Source: "file " + path, Fix: err.Error()}
+	}
+	values, err := parseTOML(raw)
+	if err != nil {
+		return fileValues{}, &Error{Source: "file " + path, Fix: err.Error()}
+	}
+	return fileValues{path: path, values: values}, nil
+}
+
+// xdg returns this program's folder below a base directory. A relative base is
+// ignored, as the base directory rules ask.
+func xdg(env func(string) (string, bool), name, fallback string) (string, bool) {
+	if base, _ := env(name); filepath.IsAbs(base) {
+		return filepath.Join(base, "meanwhile"), true
+	}
+	if home, _ := env("HOME"); filepath.IsAbs(home) {
+		return filepath.Join(home, fallback, "meanwhile"), true
+	}
+	return "", false
+}
