@@ -4,7 +4,6 @@ import { defineConfig } from "vitest/config";
 // no host but its own. So nothing may be inlined: no module preload polyfill, no data: URLs.
 export default defineConfig({
   base: "/",
-  esbuild: undefined,
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
     outDir: "dist",

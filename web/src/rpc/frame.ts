@@ -69,29 +69,29 @@ export function decode(text: string): Frame {
     throw new FrameError("frame is not JSON");
   }
   if (!isObject(doc)) throw new FrameError("frame is not an object");
-  if (doc["jsonrpc"] !== "2.0") throw new FrameError("frame lacks jsonrpc 2.0");
-  const id = doc["id"];
+  if (doc.jsonrpc !== "2.0") throw new FrameError("frame lacks jsonrpc 2.0");
+  const id = doc.id;
   if ("method" in doc) {
     only(doc, ["jsonrpc", "id", "method", "params"]);
-    const method = doc["method"];
+    const method = doc.method;
     if (typeof method !== "string" || method === "") throw new FrameError("method is not a name");
-    const params = doc["params"] ?? {};
+    const params = doc.params ?? {};
     if (!("id" in doc)) return { kind: "notice", method, params };
     if (!isId(id)) throw new FrameError("id is neither number nor string");
     return { kind: "call", id, method, params };
   }
   if ("error" in doc) {
     only(doc, ["jsonrpc", "id", "error"]);
-    const error = doc["error"];
-    if (!isObject(error) || typeof error["code"] !== "number") throw new FrameError("bad error");
+    const error = doc.error;
+    if (!isObject(error) || typeof error.code !== "number") throw new FrameError("bad error");
     if (id !== null && !isId(id)) throw new FrameError("id is neither number nor string");
-    const message = typeof error["message"] === "string" ? error["message"] : "";
-    return { kind: "error", id, error: { code: error["code"], message, data: error["data"] } };
+    const message = typeof error.message === "string" ? error.message : "";
+    return { kind: "error", id, error: { code: error.code, message, data: error.data } };
   }
   if (!("result" in doc)) throw new FrameError("frame is neither call nor response");
   only(doc, ["jsonrpc", "id", "result"]);
   if (!isId(id)) throw new FrameError("id is neither number nor string");
-  return { kind: "result", id, result: doc["result"] };
+  return { kind: "result", id, result: doc.result };
 }
 
 export function encode(frame: Frame): string {

@@ -229,10 +229,10 @@ export class Link {
 }
 
 function readWelcome(value: unknown): Welcome {
-  const host = isObject(value) ? value["host"] : undefined;
-  const module = isObject(value) ? value["module"] : undefined;
+  const host = isObject(value) ? value.host : undefined;
+  const module = isObject(value) ? value.module : undefined;
   if (!isObject(value) || !isObject(host) || !isObject(module)) throw notOurs();
-  if (value["protocol"] !== protocolVersion) throw notOurs();
+  if (value.protocol !== protocolVersion) throw notOurs();
   const { clientId, scopes } = value;
   const { version } = host;
   const { path, sha256 } = module;

@@ -169,13 +169,13 @@ export class Peer {
 
   #progress(params: unknown): void {
     if (!isObject(params)) throw new FrameError("progress without params");
-    const token = params["token"];
+    const token = params.token;
     if (typeof token !== "number" && typeof token !== "string") {
       throw new FrameError("progress without token");
     }
     const call = this.#ours.get(token);
     if (!call?.onItem) return;
-    const value = params["value"];
+    const value = params.value;
     if (!isChunk(value)) {
       call.onItem(value);
       return;
@@ -197,7 +197,7 @@ export class Peer {
   }
 
   #cancelled(params: unknown): void {
-    const id = isObject(params) ? params["id"] : undefined;
+    const id = isObject(params) ? params.id : undefined;
     if (typeof id !== "number" && typeof id !== "string") return;
     this.#theirs.get(id)?.abort(new Refusal({ code: requestCancelled, message: "cancelled" }));
   }
@@ -236,8 +236,8 @@ export function unknownMethod(method: string): Refusal {
 function isChunk(value: unknown): value is { chunk: string; more: boolean } {
   return (
     isObject(value) &&
-    typeof value["chunk"] === "string" &&
-    typeof value["more"] === "boolean" &&
+    typeof value.chunk === "string" &&
+    typeof value.more === "boolean" &&
     Object.keys(value).length === 2
   );
 }
