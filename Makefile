@@ -1,0 +1,74 @@
+# Needs Go, Node 20 or newer and make; everything else is fetched or pinned here.
+#
+#   make run     build, then serve on http://127.0.0.1:7331 and print a login link
+#   make test    every check there is; .ci/run calls it
+#   make build   bin/meanwhile with the module and the page inside
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+
+MODULE := wasm/bridge/module/client.wasm
+HOST   := bin/meanwhile
+
+# Packages where goroutines meet; the race detector runs on these.
+RACE := ./host/jsonrpc/... ./host/gateway/... ./host/session/... ./host/agent/... ./host/question/... \
+        ./host/auth ./host/httpserver ./host/app ./host/tool/... ./shared/deadline/... ./wasm/bridge
+
+go_in = $(shell find $(1) -name '*.go' ! -name '*_test.go' 2>/dev/null)
+MODULE_SRC := go.mod go.sum $(call go_in,shared wasm/client)
+PAGE_SRC   := $(wildcard web/*.json web/*.ts web/*.html) $(shell find web/src web/public -type f 2>/dev/null)
+HOST_SRC   := go.mod go.sum $(call go_in,shared wasm host web) $(shell find host -type f ! -name '*.go' ! -path '*/testdata/*' 2>/dev/null)
+
+.PHONY: build run test clean static go race web e2e
+
+build: $(HOST)
+
+$(MODULE): $(MODULE_SRC)
+	GOOS=wasip1 GOARCH=wasm go build -trimpath -ldflags='-s -w' -buildmode=c-shared -o $@ ./wasm/client
+
+# npm ci writes only below web/node_modules; the stamp is in there, so that removing it starts over.
+web/node_modules/.stamp: web/package.json web/package-lock.json
+	node -e 'if (parseInt(process.versions.node) < 20) { console.error("Node 20 or newer is needed, this is " + process.version); process.exit(1) }'
+	cd web && npm ci --no-audit --no-fund && touch node_modules/.stamp
+
+web/dist/index.html: web/node_modules/.stamp $(PAGE_SRC)
+	cd web && npm run build && touch dist/.gitkeep dist/index.html
+
+$(HOST): $(MODULE) web/dist/index.html $(HOST_SRC)
+	go build -trimpath -o $@ ./host/cmd/meanwhile
+	touch $@
+
+# Without a key or a server of one's own, a scripted model shows what the program does.
+run: build
+	@key="$${DEEPSEEK_API_KEY:-}$${OPENAI_API_KEY:-}$${MEANWHILE_MODEL_BASE_URL:-}$${MEANWHILE_MODEL_SCRIPT:-}"; \
+	exec $(HOST) serve --ask-mode timed $$([ -n "$$key" ] || echo --demo)
+
+test: static go race web e2e
+	@echo "all checks passed"
+
+static: build
+	@unformatted=$$(gofmt -l host shared wasm web/*.go); \
+	if [ -n "$$unformatted" ]; then echo "gofmt would change: $$unformatted" >&2; exit 1; fi
+	go vet ./...
+	GOOS=wasip1 GOARCH=wasm go vet ./wasm/client ./shared/...
+	go tool staticcheck ./...
+
+go: build
+	go test ./...
+
+race: build
+	.ci/need cc
+	CGO_ENABLED=1 go test -race $(RACE)
+
+web: build
+	cd web && npm run check
+
+e2e: build
+	chromium=$$(.ci/need chromium); \
+	cd web && CHROMIUM="$$chromium" npm run e2e
+
+clean:
+	rm -rf bin web/node_modules
+	find web/dist -mindepth 1 ! -name .gitkeep -delete
+	rm -f $(MODULE)
