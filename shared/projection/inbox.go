@@ -109,22 +109,16 @@ func (b *Inbox) Apply(e event.Event) (removed, inserted []event.Message, err err
 			strconv.FormatInt(d.RemovedCount, 10) + " of " + strconv.FormatInt(n, 10))
 	}
 	removed = append(removed, q[d.Start:d.Start+d.RemovedCount]...)
-	gone := make(map[string]bool, len(removed))
+	pending := make(map[string]bool, len(d.Inserted)) // told by this splice, over b.ids
 	for _, m := range removed {
-		gone[m.ID] = true
+		pending[m.ID] = false
 	}
 	for _, m := range d.Inserted {
-		if b.ids[m.ID] && !gone[m.ID] {
+		waits, told := pending[m.ID]
+		if waits || !told && b.ids[m.ID] {
 			return bad("message " + strconv.Quote(m.ID) + " is pending already")
 		}
-		gone[m.ID] = false // a second one in this splice is pending too
-	}
-	for j, m := range d.Inserted {
-		for _, o := range d.Inserted[:j] {
-			if o.ID == m.ID {
-				return bad("message " + strconv.Quote(m.ID) + " is pending already")
-			}
-		}
+		pending[m.ID] = true
 	}
 	for _, m := range removed {
 		delete(b.ids, m.ID)

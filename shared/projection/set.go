@@ -27,7 +27,7 @@ func (s *Set) Apply(e event.Event, d *Delta) error {
 	s.Replies.Apply(e, removed, inserted)
 	id := s.Questions.Apply(e)
 	if d != nil {
-		d.note(s, id, removed, inserted)
+		d.note(s, e.Type, id, removed, inserted)
 	}
 	return nil
 }
@@ -40,10 +40,10 @@ type Delta struct {
 	touched [2]bool
 }
 
-func (d *Delta) note(s *Set, ask string, removed, inserted []event.Message) {
+func (d *Delta) note(s *Set, typ, ask string, removed, inserted []event.Message) {
 	if ask != "" {
-		a := s.Questions.active.get(ask)
-		moved := a == nil || a.State == Open // a new open entry stands last, whatever stood there
+		// An ask that enters stands last, whatever stood under its id.
+		moved := s.Questions.active.get(ask) == nil || typ == event.TypeToolCall || typ == event.TypePTCDispatch
 		if prev := d.asks.get(ask); prev != nil {
 			moved = moved || *prev
 		}
