@@ -1,0 +1,93 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+)
+
+// Unmarshal decodes one JSON text into v as strictly as a frame is decoded:
+// no unknown or duplicate member, member names in their exact case. Types with
+// their own UnmarshalJSON look after themselves.
+func Unmarshal(data []byte, v any) error {
+	if err := check(data); err != nil {
+		return err
+	}
+	if err := exact(data, reflect.TypeOf(v), ""); err != nil {
+		return err
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	return dec.Decode(v)
+}
+
+// Params decodes a request's params into v, absent ones as {}. Its error is a
+// Fault that tells the caller what to send instead.
+func Params(params json.RawMessage, v any) error {
+	if params == nil {
+		params = json.RawMessage("{}")
+	}
+	if err := Unmarshal(params, v); err != nil {
+		return Faultf(CodeInvalidParams, "invalid params: %s", strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}
+
+var unmarshaler = reflect.TypeFor[json.Unmarshaler]()
+
+// exact refuses names that encoding/json would match in another case.
+func exact(data []byte, t reflect.Type, path string) error {
+	for t.Kind() == reflect.Pointer {
+		if t.Implements(unmarshaler) {
+			return nil
+		}
+		t = t.Elem()
+	}
+	if reflect.PointerTo(t).Implements(unmarshaler) {
+		return nil
+	}
+	var err error
+	switch t.Kind() {
+	case reflect.Struct:
+		fields := map[string]reflect.Type{}
+		collect(t, fields)
+		_, err = eachMember(data, func(name string, value json.RawMessage) error {
+			field, ok := fields[name]
+			if !ok {
+				return fmt.Errorf("unknown field %q", clip([]byte(path+name)))
+			}
+			return exact(value, field, path+name+".")
+		})
+	case reflect.Slice, reflect.Array:
+		_, err = eachItem(data, func(value json.RawMessage) error { return exact(value, t.Elem(), path) })
+	case reflect.Map:
+		_, err = eachMember(data, func(_ string, value json.RawMessage) error { return exact(value, t.Elem(), path) })
+	}
+	return err
+}
+
+func collect(t reflect.Type, fields map[string]reflect.Type) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
+			inner := f.Type
+			if inner.Kind() == reflect.Pointer {
+				inner = inner.Elem()
+			}
+			if inner.Kind() == reflect.Struct {
+				collect(inner, fields)
+				continue
+			}
+		}
+		if !f.IsExported() || f.Tag.Get("json") == "-" {
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		fields[name] = f.Type
+	}
+}
