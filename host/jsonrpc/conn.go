@@ -156,7 +156,7 @@ func (c *Conn) Done() <-chan struct{} { return c.ctx.Done() }
 // either side closed it with a code, a *CloseError. Nil while it is open.
 func (c *Conn) Err() error { return context.Cause(c.ctx) }
 
-// Close ends the connection. Only the first close counts.
+// Close ends the connection. Only the first close counts. It does not block.
 func (c *Conn) Close(code int, reason string) {
 	c.end(&CloseError{Code: code, Reason: reason, Local: true}, code, reason)
 }
@@ -183,8 +183,13 @@ func (c *Conn) end(cause error, code int, reason string) {
 		return
 	}
 	c.cancel(fmt.Errorf("%w: %w", ErrClosed, cause))
-	// The peer may be gone already; then there is nobody to tell.
-	_ = c.t.Close(code, reason)
+	// On its own, since a stuck peer takes its time and whoever ends the
+	// connection must not wait for that. The reader is still counted in wg.
+	c.wg.Go(func() {
+		if err := c.t.Close(code, reason); err != nil {
+			c.o.Log.Debug("transport not closed cleanly", "err", err)
+		}
+	})
 }
 
 // ended returns the cause of an end that has begun.

@@ -280,3 +280,6 @@ func (c *Conn) cancelServed(params json.RawMessage) error {
 	}
 	return nil
 }
+
+// Conn returns the connection the request came by.
+func (r *Request) Conn() *Conn { return r.conn }

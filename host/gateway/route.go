@@ -1,0 +1,109 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"meanwhile/host/jsonrpc"
+)
+
+const methodSettle = "remote/settle"
+
+func missingScope(method, scope string) *Error {
+	return &Error{
+		Code: CodeMissingScope, Field: scope,
+		Message: fmt.Sprintf("%s needs a token with scope %q", method, scope),
+	}
+}
+
+// dispatch runs a route. A nil send is a request that cannot take items.
+func (g *Gateway) dispatch(ctx context.Context, c *Caller, method string, params json.RawMessage, send func(any) error) (any, error) {
+	r, ok := g.routes[method]
+	switch {
+	case !ok:
+		return nil, jsonrpc.Faultf(jsonrpc.CodeMethodNotFound, "no method %q", method)
+	case !c.Scopes.Has(r.scope):
+		return nil, missingScope(method, r.scope)
+	case r.unary != nil:
+		return r.unary(ctx, c, params)
+	case send == nil:
+		return nil, &Error{Code: CodeNeedsSocket, Message: method + " is a stream: call it over the WebSocket"}
+	}
+	if err := r.stream(ctx, c, params, send); err != nil {
+		return nil, err
+	}
+	return struct{}{}, nil
+}
+
+// wire turns a route's error into what is sent; see Config.Wire.
+func (g *Gateway) wire(err error) error {
+	var fault *jsonrpc.Fault
+	if err == nil || errors.As(err, &fault) {
+		return err
+	}
+	if g.cfg.Wire != nil {
+		if f := g.cfg.Wire(err); f != nil {
+			return f
+		}
+	}
+	var own *Error
+	if !errors.As(err, &own) {
+		return err
+	}
+	data, encErr := jsonrpc.Encode(struct {
+		Code  string `json:"code"`
+		Field string `json:"field,omitempty"`
+	}{own.Code, own.Field})
+	if encErr != nil {
+		return err
+	}
+	return &jsonrpc.Fault{Code: jsonrpc.CodeApplication, Message: own.Message, Data: data}
+}
+
+// Post serves one call without a connection: a status and the response, which
+// is JSON-RPC also when the status is not 200.
+func (g *Gateway) Post(ctx context.Context, p Principal, body []byte) (status int, response []byte) {
+	m, err := jsonrpc.ParseMessage(body)
+	var frame *jsonrpc.FrameError
+	switch {
+	case errors.As(err, &frame) && frame.Close == jsonrpc.CloseTooBig:
+		return http.StatusRequestEntityTooLarge, jsonrpc.EncodeFault(jsonrpc.ID{}, jsonrpc.Faultf(jsonrpc.CodeInvalidRequest, "%s", err))
+	case err != nil:
+		return http.StatusBadRequest, jsonrpc.EncodeFault(jsonrpc.ID{}, jsonrpc.Faultf(jsonrpc.CodeParse, "%s", err))
+	case m.Method == "" || m.ID.IsZero():
+		return http.StatusBadRequest, jsonrpc.EncodeFault(m.ID, jsonrpc.Faultf(jsonrpc.CodeInvalidRequest, "send one call, with an id"))
+	}
+	result, err := g.post(ctx, p, m)
+	if err == nil {
+		var raw json.RawMessage
+		if raw, err = jsonrpc.Encode(result); err == nil {
+			if response = jsonrpc.EncodeResult(m.ID, raw); len(response) <= jsonrpc.MaxFrame {
+				return http.StatusOK, response
+			}
+			err = jsonrpc.Faultf(jsonrpc.CodeInternal, "result over %d bytes", jsonrpc.MaxFrame)
+		}
+	}
+	var fault *jsonrpc.Fault
+	if !errors.As(g.wire(err), &fault) {
+		g.cfg.Log.Error("call failed", "method", m.Method, "err", err)
+		fault = jsonrpc.Faultf(jsonrpc.CodeInternal, "internal error")
+	}
+	return http.StatusOK, jsonrpc.EncodeFault(m.ID, fault)
+}
+
+func (g *Gateway) post(ctx context.Context, p Principal, m *jsonrpc.Message) (any, error) {
+	switch m.Method {
+	case methodInit:
+		return nil, jsonrpc.Faultf(jsonrpc.CodeInvalidRequest, "initialize belongs to a WebSocket: a request needs none")
+	case methodPing:
+		return struct {
+			Time int64 `json:"time"`
+		}{time.Now().UnixMilli()}, nil
+	}
+	c := &Caller{Label: p.Label, TokenID: p.TokenID, Scopes: p.Scopes, Done: ctx.Done()}
+	return g.dispatch(ctx, c, m.Method, m.Params, nil)
+}
