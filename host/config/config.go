@@ -105,16 +105,25 @@ type Sources struct {
 
 // Load takes each setting from its first source and checks the whole.
 func Load(src Sources) (Config, error) {
-	if src.Env == nil {
-		src.Env = os.LookupEnv
-	}
-	file, err := src.readFile()
+	c, from, err := load(src, func(Setting) bool { return true })
 	if err != nil {
 		return Config{}, err
 	}
-	var c Config
-	from := map[string]string{}
+	return finish(c, from, src.env())
+}
+
+// load takes the wanted settings; from tells where each came from.
+func load(src Sources, wanted func(Setting) bool) (c Config, from map[string]string, err error) {
+	src.Env = src.env()
+	file, err := src.readFile()
+	if err != nil {
+		return Config{}, nil, err
+	}
+	from = map[string]string{}
 	for _, s := range settings() {
+		if !wanted(s) {
+			continue
+		}
 		text, source := s.Default, "the default"
 		var missing error
 		if s.defaultOf != nil {
@@ -130,28 +139,35 @@ func Load(src Sources) (Config, error) {
 			text, source = v, "flag --"+s.Flag
 		}
 		if source == "the default" && missing != nil {
-			return Config{}, &Error{Key: s.Key, Source: source, Fix: missing.Error()}
+			return Config{}, nil, &Error{Key: s.Key, Source: source, Fix: missing.Error()}
 		}
 		if fix := s.set(&c, text); fix != "" {
-			return Config{}, &Error{Key: s.Key, Source: source, Value: text, Fix: fix}
+			return Config{}, nil, &Error{Key: s.Key, Source: source, Value: text, Fix: fix}
 		}
 		from[s.Key] = source
 	}
-	return c, finish(&c, from, src.Env)
+	return c, from, nil
+}
+
+// DataDir takes the data directory alone, for commands that only look for a
+// running host.
+func DataDir(src Sources) (string, error) {
+	c, _, err := load(src, func(s Setting) bool { return s.Key == "data" })
+	return c.Data, err
 }
 
 // finish settles what depends on several settings.
-func finish(c *Config, from map[string]string, env func(string) (string, bool)) error {
+func finish(c Config, from map[string]string, env func(string) (string, bool)) (Config, error) {
 	if (c.HTTP.TLSCert == "") != (c.HTTP.TLSKey == "") {
 		key, other := "http.tls_cert", "http.tls_key"
 		if c.HTTP.TLSCert == "" {
 			key, other = other, key
 		}
 		value := c.HTTP.TLSCert + c.HTTP.TLSKey
-		return &Error{Key: key, Source: from[key], Value: value, Fix: "is useless alone: set " + other + " too"}
+		return Config{}, &Error{Key: key, Source: from[key], Value: value, Fix: "is useless alone: set " + other + " too"}
 	}
 	if c.Bash.TimeoutMax < c.Bash.Timeout {
-		return &Error{Key: "bash.timeout_max", Source: from["bash.timeout_max"], Value: c.Bash.TimeoutMax.String(),
+		return Config{}, &Error{Key: "bash.timeout_max", Source: from["bash.timeout_max"], Value: c.Bash.TimeoutMax.String(),
 			Fix: fmt.Sprintf("is shorter than bash.timeout (%v from %s): raise it", c.Bash.Timeout, from["bash.timeout"])}
 	}
 	deepseek, _ := env("DEEPSEEK_API_KEY")
@@ -176,14 +192,21 @@ func finish(c *Config, from map[string]string, env func(string) (string, bool)) 
 		m.APIKey = Secret(openai)
 	case "script":
 		if m.Script == "" && !c.Demo {
-			return &Error{Key: "model.provider", Source: from["model.provider"], Value: "script", Fix: "needs a script: set model.script to its file, or use --demo"}
+			return Config{}, &Error{Key: "model.provider", Source: from["model.provider"], Value: "script", Fix: "needs a script: set model.script to its file, or use --demo"}
 		}
 	}
 	if (m.Provider == "deepseek" || m.Provider == "openai") && m.APIKey == "" && m.BaseURL == "" {
-		return &Error{Key: "model.provider", Source: from["model.provider"], Value: m.Provider,
+		return Config{}, &Error{Key: "model.provider", Source: from["model.provider"], Value: m.Provider,
 			Fix: "needs " + strings.ToUpper(m.Provider) + "_API_KEY in the environment, or model.base_url for a server that wants no key"}
 	}
-	return nil
+	return c, nil
+}
+
+func (src Sources) env() func(string) (string, bool) {
+	if src.Env != nil {
+		return src.Env
+	}
+	return os.LookupEnv
 }
 
 type fileValues struct {

@@ -96,6 +96,13 @@ func TestDataDirectory(t *testing.T) {
 	}
 }
 
+func TestDataDirIgnoresOtherSettings(t *testing.T) {
+	got, err := DataDir(Sources{Env: envOf("HOME", "/h", "MEANWHILE_ASK_TIMEOUT", "x", "MEANWHILE_DATA", "/d")})
+	if err != nil || got != "/d" {
+		t.Errorf("DataDir = %q, %v", got, err)
+	}
+}
+
 func TestModelIsChosenByWhatIsGiven(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
