@@ -11,12 +11,9 @@ import (
 // ones included, from which each request is built. Nothing else may add to it,
 // so what a model reads after a restart is what it would have read before.
 type history struct {
-	next   int64 // seq of the first event not folded yet
-	items  []item
-	calls  map[string]struct{} // every call id this log ever used
-	header *event.RequestHeader
-	own    bool // header is this session's, not its parent's
-	since  int64
+	next  int64 // seq of the first event not folded yet
+	items []item
+	calls map[string]struct{} // the calls some item makes
 }
 
 // item is one message of the conversation. The results of an assistant's calls
@@ -27,13 +24,7 @@ type item struct {
 	results map[string]llm.Message
 }
 
-// newHistory returns an empty history of a log that inherited its first events.
-func newHistory(inherited int64) *history {
-	return &history{calls: map[string]struct{}{}, since: inherited}
-}
-
-// used reports whether the log ever held this call id.
-func (h *history) used(id string) bool { _, ok := h.calls[id]; return ok }
+func newHistory() *history { return &history{calls: map[string]struct{}{}} }
 
 // empty reports whether there is nothing a model could answer.
 func (h *history) empty() bool { return len(h.items) == 0 }
@@ -52,12 +43,6 @@ func (h *history) apply(e event.Event) error {
 
 func (h *history) fold(e event.Event) error {
 	switch e.Type {
-	case event.TypeRequestHeader:
-		d, err := event.DecodeRequestHeader(e.Data)
-		if err != nil {
-			return err
-		}
-		h.header, h.own = &d, e.Seq >= h.since
 	case event.TypeUserMessage:
 		d, err := event.DecodeUserMessage(e.Data)
 		if err != nil {
@@ -79,12 +64,6 @@ func (h *history) fold(e event.Event) error {
 			return err
 		}
 		h.call(d)
-	case event.TypePTCDispatch:
-		d, err := event.DecodePTCDispatch(e.Data)
-		if err != nil {
-			return err
-		}
-		h.calls[d.SubCallID] = struct{}{}
 	case event.TypeToolResult:
 		d, err := event.DecodeToolResult(e.Data)
 		if err != nil {
@@ -158,7 +137,7 @@ const ownerMax = 256
 
 // owner is the index of the item whose message makes the call, or -1.
 func (h *history) owner(callID string) int {
-	if !h.used(callID) {
+	if _, ok := h.calls[callID]; !ok {
 		return -1
 	}
 	for i := len(h.items) - 1; i >= 0 && i >= len(h.items)-ownerMax; i-- {
@@ -191,21 +170,6 @@ func (h *history) messages() []llm.Message {
 		}
 	}
 	return out
-}
-
-// headerReason says whether a request under want needs a request/header first,
-// and the reason to record with it. fresh says that this process has not sent
-// a request for the session yet.
-func (h *history) headerReason(want event.RequestHeader, fresh bool) (string, bool) {
-	switch {
-	case h.header == nil || !h.own:
-		return event.HeaderInitial, true
-	case h.header.Same(want):
-		return "", false
-	case fresh:
-		return event.HeaderResume, true
-	}
-	return event.HeaderChange, true
 }
 
 // renumber gives a new id to each call whose id is empty, already used in this

@@ -10,9 +10,9 @@ import (
 	"meanwhile/shared/event"
 )
 
-func fold(t *testing.T, inherited int64, drafts ...event.Draft) *history {
+func fold(t *testing.T, drafts ...event.Draft) *history {
 	t.Helper()
-	h := newHistory(inherited)
+	h := newHistory()
 	for i, d := range drafts {
 		if err := h.apply(event.Event{Seq: int64(i), Type: d.Type, Data: d.Data}); err != nil {
 			t.Fatal(err)
@@ -72,7 +72,7 @@ func TestHistoryMessages(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string
-			for _, m := range fold(t, 0, tc.drafts...).messages() {
+			for _, m := range fold(t, tc.drafts...).messages() {
 				got = append(got, messageString(m))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -105,45 +105,10 @@ func messageString(m llm.Message) string {
 }
 
 func TestHistoryWantsNoGap(t *testing.T) {
-	h := newHistory(0)
+	h := newHistory()
 	d := said("hi")
 	if err := h.apply(event.Event{Seq: 1, Type: d.Type, Data: d.Data}); err == nil {
 		t.Error("apply() took event 1 where 0 belongs")
-	}
-}
-
-func TestHeaderReason(t *testing.T) {
-	one := event.RequestHeader{Provider: "p", Model: "one"}
-	two := event.RequestHeader{Provider: "p", Model: "two"}
-	for _, tc := range []struct {
-		name      string
-		inherited int64
-		recorded  []event.RequestHeader
-		want      event.RequestHeader
-		fresh     bool
-		reason    string
-		ok        bool
-	}{
-		{"none yet", 0, nil, one, true, "initial", true},
-		{"the same", 0, []event.RequestHeader{one}, one, false, "", false},
-		{"the same after a restart", 0, []event.RequestHeader{one}, one, true, "", false},
-		{"another after a restart", 0, []event.RequestHeader{one}, two, true, "resume", true},
-		{"another meanwhile", 0, []event.RequestHeader{one}, two, false, "change", true},
-		{"the last one counts", 0, []event.RequestHeader{one, two}, one, false, "change", true},
-		{"a fork's first request, though equal", 1, []event.RequestHeader{one}, one, true, "initial", true},
-		{"a fork's second", 1, []event.RequestHeader{one, one}, one, false, "", false},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			var drafts []event.Draft
-			for _, h := range tc.recorded {
-				h.Reason = "change"
-				drafts = append(drafts, h.Draft())
-			}
-			reason, ok := fold(t, tc.inherited, drafts...).headerReason(tc.want, tc.fresh)
-			if reason != tc.reason || ok != tc.ok {
-				t.Errorf("headerReason() = %q, %t, want %q, %t", reason, ok, tc.reason, tc.ok)
-			}
-		})
 	}
 }
 
@@ -156,7 +121,8 @@ func TestRenumber(t *testing.T) {
 		{Type: llm.PartToolCall, CallID: "new"},
 	}
 	n := 0
-	renumber(parts, fold(t, 0, called("old"), called("draw-1")).used, func() string { n++; return fmt.Sprint("draw-", n) })
+	used := func(id string) bool { return id == "old" || id == "draw-1" }
+	renumber(parts, used, func() string { n++; return fmt.Sprint("draw-", n) })
 	var got []string
 	for _, p := range parts {
 		got = append(got, p.CallID)

@@ -139,8 +139,8 @@ type (
 	Ended struct{}
 	// Cancel asks the turn to end as aborted.
 	Cancel struct{ Reason string }
-	// Overdue: the tools had their time to heed the cancellation.
-	Overdue struct{}
+	// Overdue: the tools of this step had their time to heed the cancellation.
+	Overdue struct{ Turn, Step int64 }
 )
 
 func (Start) input()     {}
@@ -252,7 +252,7 @@ func (m *Machine) Step(in Input) []Effect {
 	case Cancel:
 		return m.cancel(in)
 	case Overdue:
-		return m.overdue()
+		return m.overdue(in)
 	}
 	panic(fmt.Sprintf("loop: unknown input %T", in))
 }
@@ -431,8 +431,8 @@ func (m *Machine) drop() []Effect {
 
 // overdue gives up calls that did not heed the cancellation. What they did or
 // will still do is unknown, and their results say so.
-func (m *Machine) overdue() []Effect {
-	if m.phase != Working || !m.cancelled {
+func (m *Machine) overdue(in Overdue) []Effect {
+	if m.phase != Working || !m.cancelled || in.Turn != m.turn || in.Step != m.step {
 		return nil
 	}
 	var out []Effect

@@ -84,7 +84,7 @@ func parseInput(t *testing.T, line string) Input {
 	case "cancel":
 		return Cancel{Reason: strings.Join(f[1:], " ")}
 	case "overdue":
-		return Overdue{}
+		return Overdue{Turn: num(1), Step: num(2)}
 	case "done":
 		return Done{ID: f[1], Outcome: Outcome{Text: strings.Join(f[2:], " ")}}
 	case "replied":
@@ -189,7 +189,7 @@ func TestEveryCallIsAnsweredOnce(t *testing.T) {
 				step(Cancel{Reason: "stop"})
 			}
 			if rnd.IntN(12) == 0 {
-				step(Overdue{})
+				step(Overdue{turn, stepNo})
 			}
 			switch m.Phase() {
 			case Opening:
