@@ -19,7 +19,7 @@ type Withdrawer interface {
 // Withdraw is withdraw_question for one agent.
 type Withdraw struct {
 	service Withdrawer
-	agent   question.Agent
+	agent   *agent.Agent
 }
 
 // NewWithdraw makes the tool for one agent.
