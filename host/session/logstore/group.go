@@ -242,7 +242,7 @@ func (g *group) sweep(id string) {
 	}
 	if !more {
 		g.mu.Lock()
-		g.doomed = g.doomed[1:]
+		g.doomed = g.doomed[1:] // only the writer takes from the front
 		g.mu.Unlock()
 	}
 }
