@@ -168,14 +168,17 @@ func TestRevokeDropsConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	var dropped []string
-	tokens.OnRevoke(made.ID, func() { dropped = append(dropped, "open") })
-	tokens.OnRevoke(made.ID, func() { dropped = append(dropped, "left before") })()
+	tokens.OnRevoke(func(id string) {
+		if tokens.Live(id) {
+			t.Error("told of a token that is still live")
+		}
+		dropped = append(dropped, id)
+	})
 	if err := tokens.Revoke(made.ID); err != nil {
 		t.Fatal(err)
 	}
-	tokens.OnRevoke(made.ID, func() { dropped = append(dropped, "came late") })
-	if diff := cmp.Diff([]string{"open", "came late"}, dropped); diff != "" {
-		t.Errorf("dropped connections (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]string{made.ID}, dropped); diff != "" {
+		t.Errorf("told of (-want +got):\n%s", diff)
 	}
 	if _, err := tokens.Verify(text); !errors.Is(err, ErrBadToken) {
 		t.Errorf("Verify after Revoke = %v", err)
@@ -216,10 +219,12 @@ func TestTokenLimit(t *testing.T) {
 	c := &clock{at: time.UnixMilli(1000)}
 	tokens := openTokens(t, newMemory(), c.now)
 	codes := NewCodes(tokens)
-	first, _, err := codes.Redeem("a", codes.Issue(), "")
+	first, oldest, err := codes.Redeem("a", codes.Issue(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
+	var dropped []string
+	tokens.OnRevoke(func(id string) { dropped = append(dropped, id) })
 	for range MaxTokens - 1 {
 		c.at = c.at.Add(time.Second)
 		if _, _, err := tokens.Create("bot", Scopes(Ask)); err != nil {
@@ -234,6 +239,9 @@ func TestTokenLimit(t *testing.T) {
 	}
 	if _, err := tokens.Verify(first); !errors.Is(err, ErrBadToken) {
 		t.Errorf("the oldest login is still good: %v", err)
+	}
+	if len(dropped) != 1 || dropped[0] != oldest.ID {
+		t.Errorf("told of %v, want the login that gave way", dropped)
 	}
 	if _, _, err := codes.Redeem("a", codes.Issue(), ""); err != nil {
 		t.Errorf("the next login = %v", err)

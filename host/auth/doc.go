@@ -9,8 +9,8 @@
 //
 // A token is shown once, when it is made. Only the SHA-256 of its secret is
 // kept; the secret has 256 random bits, so a plain hash is enough. A token is
-// live from Create (or Redeem) until Revoke; Revoke runs every function that
-// OnRevoke registered for it, which is how an open connection is dropped.
+// live from Create (or Redeem) until Revoke; whoever registered by OnRevoke is
+// then told, which is how an open connection is dropped.
 //
 // # Scopes
 //

@@ -65,7 +65,6 @@ type record struct {
 type entry struct {
 	token Token
 	hash  [sha256.Size]byte
-	drop  map[int]func()
 }
 
 // Tokens is the set of live tokens.
@@ -75,7 +74,7 @@ type Tokens struct {
 
 	mu      sync.Mutex
 	entries map[string]*entry
-	serial  int // names OnRevoke registrations
+	revoked []func(id string)
 }
 
 // OpenTokens loads the tokens of the store. now may be nil for the real time.
@@ -140,18 +139,22 @@ func (t *Tokens) create(label string, scopes Scopes, login bool) (string, Token,
 			t.entries[id] = e
 		}
 	}
+	told := t.revoked
 	t.mu.Unlock()
-	runAll(dropped)
+	if dropped != "" {
+		tell(told, dropped)
+	}
 	if err != nil {
 		return "", Token{}, err
 	}
 	return tokenPrefix + id + "_" + secret, e.token, nil
 }
 
-// makeRoomLocked frees one place when the set is full and a login needs it.
-func (t *Tokens) makeRoomLocked(login bool) ([]func(), error) {
+// makeRoomLocked frees one place when the set is full and a login needs it. It
+// returns the id of the token that went.
+func (t *Tokens) makeRoomLocked(login bool) (dropped string, err error) {
 	if len(t.entries) < MaxTokens {
-		return nil, nil
+		return "", nil
 	}
 	var oldest *entry
 	for _, e := range t.entries {
@@ -160,9 +163,12 @@ func (t *Tokens) makeRoomLocked(login bool) ([]func(), error) {
 		}
 	}
 	if !login || oldest == nil {
-		return nil, ErrTooManyTokens
+		return "", ErrTooManyTokens
 	}
-	return t.removeLocked(oldest)
+	if err := t.removeLocked(oldest); err != nil {
+		return "", err
+	}
+	return oldest.token.ID, nil
 }
 
 // Verify returns the live token with this text. The comparison takes the same
@@ -184,31 +190,21 @@ func (t *Tokens) Verify(text string) (Token, error) {
 	return e.token, nil
 }
 
-// OnRevoke runs f once when the token is revoked; if it already is, at once.
-// The returned function takes the registration back.
-func (t *Tokens) OnRevoke(id string, f func()) (stop func()) {
+// OnRevoke has f told of every token revoked from now on, after it is gone.
+func (t *Tokens) OnRevoke(f func(id string)) {
 	t.mu.Lock()
-	e := t.entries[id]
-	if e == nil {
-		t.mu.Unlock()
-		f()
-		return func() {}
-	}
-	t.serial++
-	key := t.serial
-	if e.drop == nil {
-		e.drop = map[int]func(){}
-	}
-	e.drop[key] = f
-	t.mu.Unlock()
-	return func() {
-		t.mu.Lock()
-		delete(e.drop, key)
-		t.mu.Unlock()
-	}
+	defer t.mu.Unlock()
+	t.revoked = append(t.revoked, f)
 }
 
-// Revoke ends a token and every connection that uses it.
+// Live reports whether a token with this id is live.
+func (t *Tokens) Live(id string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.entries[id] != nil
+}
+
+// Revoke ends a token and, through OnRevoke, every connection that uses it.
 func (t *Tokens) Revoke(id string) error {
 	t.mu.Lock()
 	e := t.entries[id]
@@ -216,23 +212,27 @@ func (t *Tokens) Revoke(id string) error {
 		t.mu.Unlock()
 		return fmt.Errorf("%w: %q", ErrNoToken, id)
 	}
-	dropped, err := t.removeLocked(e)
+	err := t.removeLocked(e)
+	told := t.revoked
 	t.mu.Unlock()
-	runAll(dropped)
+	if err == nil {
+		tell(told, id)
+	}
 	return err
 }
 
-func (t *Tokens) removeLocked(e *entry) ([]func(), error) {
+func (t *Tokens) removeLocked(e *entry) error {
 	if err := t.store.Delete(e.token.ID); err != nil {
-		return nil, fmt.Errorf("revoke token %s: %w", e.token.ID, err)
+		return fmt.Errorf("revoke token %s: %w", e.token.ID, err)
 	}
 	delete(t.entries, e.token.ID)
-	dropped := make([]func(), 0, len(e.drop))
-	for _, f := range e.drop {
-		dropped = append(dropped, f)
+	return nil
+}
+
+func tell(told []func(string), id string) {
+	for _, f := range told {
+		f(id)
 	}
-	e.drop = nil
-	return dropped, nil
 }
 
 // List returns the live tokens, oldest first.
@@ -279,10 +279,4 @@ func randomHex(n int) string {
 	raw := make([]byte, n)
 	rand.Read(raw)
 	return hex.EncodeToString(raw)
-}
-
-func runAll(fs []func()) {
-	for _, f := range fs {
-		f()
-	}
 }
