@@ -229,6 +229,9 @@ func (r *Registry) make(owner *Agent, open func(context.Context) (*session.Log, 
 	if err != nil {
 		return nil, err
 	}
+	if fault := log.Damage(); fault != nil {
+		return nil, fault
+	}
 	a := &Agent{log: log, owner: owner, registry: r}
 	if a.driver, err = r.options.Attach(a); err != nil {
 		return nil, fmt.Errorf("session %s: attach its driver: %w", log.ID(), err)
