@@ -26,7 +26,9 @@ const (
 // Close by any. After the first Close, Read must fail within a few seconds, or
 // as soon as the peer has taken the code; it returns a *CloseError when the
 // peer closed with a code, and ErrTooBig for a frame over MaxFrame. Write
-// honours the deadline of its context.
+// honours the deadline of its context. Read may go on after ErrTooBig and
+// after a *CloseError with Local set, which is a rule of the transport's own
+// that the peer broke.
 type Transport interface {
 	Read(ctx context.Context) ([]byte, error)
 	Write(ctx context.Context, frame []byte) error

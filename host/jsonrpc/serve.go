@@ -81,32 +81,26 @@ func (c *Conn) read() {
 	var part joining
 	for {
 		frame, err := c.t.Read(context.Background())
-		if err != nil {
-			c.readFailed(err)
+		var broken *CloseError
+		switch {
+		case err == nil && c.ctx.Err() != nil:
+			continue
+		case err == nil:
+			var m *Message
+			if m, err = ParseMessage(frame); err == nil {
+				err = c.take(m, &part)
+			}
+			if err != nil {
+				c.fail(err)
+			}
+		case errors.Is(err, ErrTooBig):
+			c.fail(&FrameError{Close: CloseTooBig, Message: fmt.Sprintf("over %d bytes", MaxFrame)})
+		case errors.As(err, &broken) && broken.Local:
+			c.fail(err)
+		default:
+			c.end(err, CloseNormal, "")
 			return
 		}
-		if c.ctx.Err() != nil {
-			continue
-		}
-		m, err := ParseMessage(frame)
-		if err == nil {
-			err = c.take(m, &part)
-		}
-		if err != nil {
-			c.fail(err)
-		}
-	}
-}
-
-func (c *Conn) readFailed(err error) {
-	var theirs *CloseError
-	switch {
-	case errors.As(err, &theirs) && theirs.Local:
-		c.fail(theirs)
-	case errors.Is(err, ErrTooBig):
-		c.fail(&FrameError{Close: CloseTooBig, Message: fmt.Sprintf("over %d bytes", MaxFrame)})
-	default:
-		c.end(err, CloseNormal, "")
 	}
 }
 

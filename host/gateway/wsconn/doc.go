@@ -14,7 +14,6 @@
 // closed with the code for that.
 //
 // Concurrency: Read by one goroutine, Write by another, Close by any; these are
-// the two pumps of a jsonrpc.Conn. A timer sends the pings. Compression is off:
-// the library's read limit counts compressed bytes, so a small frame could
-// unpack to any size.
+// the two pumps of a jsonrpc.Conn. A timer sends the pings. Compression is off,
+// so a frame is as large as it says.
 package wsconn

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -105,7 +106,6 @@ type conn struct {
 
 func newConn(ws *websocket.Conn) *conn {
 	c := &conn{ws: ws}
-	ws.SetReadLimit(jsonrpc.MaxFrame)
 	// Our own Close answers the peer's; the library must not do it as well.
 	ws.SetCloseHandler(func(int, string) error { return nil })
 	c.mu.Lock()
@@ -130,15 +130,21 @@ func (c *conn) Read(ctx context.Context) ([]byte, error) {
 		stop := context.AfterFunc(ctx, func() { _ = c.ws.SetReadDeadline(time.Unix(1, 0)) })
 		defer stop()
 	}
-	kind, frame, err := c.ws.ReadMessage()
+	// The library's own read limit would close without a reason and forget
+	// the peer's answer; reading up to the limit is as good uncompressed.
+	kind, r, err := c.ws.NextReader()
+	var frame []byte
+	if err == nil {
+		frame, err = io.ReadAll(io.LimitReader(r, jsonrpc.MaxFrame+1))
+	}
 	var theirs *websocket.CloseError
 	switch {
+	case err == nil && len(frame) > jsonrpc.MaxFrame:
+		return nil, fmt.Errorf("read: %w", jsonrpc.ErrTooBig)
 	case err == nil && kind == websocket.TextMessage:
 		return frame, nil
 	case err == nil:
 		return nil, &jsonrpc.CloseError{Code: jsonrpc.CloseUnsupported, Reason: "text frames only", Local: true}
-	case errors.Is(err, websocket.ErrReadLimit):
-		return nil, fmt.Errorf("read: %w", jsonrpc.ErrTooBig)
 	case errors.As(err, &theirs) && theirs.Code != websocket.CloseAbnormalClosure:
 		// Answer with the code, as the protocol wants it; then it is over.
 		c.finish(theirs.Code, "")
