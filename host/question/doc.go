@@ -6,7 +6,7 @@
 //
 // It does not own: what is asked and answered in the long run. That is in the
 // session's log and folded by shared/projection; nothing here is stored. Nor
-// delivery to clients (Emitter, the gateway), the checks (Validator, the client
+// delivery to clients (EmitFunc, the gateway), the checks (Validator, the client
 // module), agents and their queues (host/agent), the recording of results (the
 // loop, or host/outside), or wire names (host/remotes).
 //

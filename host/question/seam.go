@@ -14,14 +14,13 @@ const (
 	eventScope = "answer"
 )
 
-// Emitter sends one event to the clients that hold its scope, now and while it
-// is pending. The first settlement wins and is reported once by Settled.
-type Emitter interface {
-	Emit(Event) Pending
-}
+// EmitFunc sends one event to the clients that hold its scope, now and while it
+// is pending. The first settlement wins. The gateway's Emit is one, its types
+// copied field by field; its *Pending is a Pending.
+type EmitFunc func(Event) Pending
 
 // Event is a waterfall. All callbacks come without locks of the emitter's and
-// may come before Emit returns. They are always set.
+// may come before EmitFunc returns. They are always set.
 type Event struct {
 	Name, Scope string
 	Params      json.RawMessage

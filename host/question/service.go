@@ -21,9 +21,9 @@ const Blocking time.Duration = -1
 // ErrClosed: the host stops. Nothing is recorded for it; repair does that.
 var ErrClosed = errors.New("question service is closed")
 
-// Options are what a Service is made of. Events, Validator and Agents are needed.
+// Options are what a Service is made of. Emit, Validator and Agents are needed.
 type Options struct {
-	Events    Emitter
+	Emit      EmitFunc
 	Validator Validator
 	Agents    Agents
 	// MaxHold is how far past its deadline clients may hold a timed wait by
@@ -260,6 +260,18 @@ func (s *Service) Lookup(sessionID, callID string) (*Wait, bool) {
 	defer s.mu.Unlock()
 	w, ok := s.led.waits[waitKey{session: sessionID, call: callID}]
 	return w, ok
+}
+
+// AbortAll ends every ask of a session that blocks with ASK_ABORTED, as its
+// deletion must.
+func (s *Service) AbortAll(sessionID string) {
+	s.update(func(now Instant) {
+		for key, w := range s.led.waits {
+			if key.session == sessionID {
+				s.act(w, now, w.m.stop(CodeAborted))
+			}
+		}
+	})
 }
 
 // Stats counts.

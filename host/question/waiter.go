@@ -87,7 +87,7 @@ func (w *Wait) pack(qs []projection.Question, timed bool) {
 func (w *Wait) questions() []byte { return w.params[w.from:w.to:w.to] }
 
 func (w *Wait) emit(codes []string) {
-	p := w.svc.opt.Events.Emit(Event{
+	p := w.svc.opt.Emit(Event{
 		Name:    EventName,
 		Scope:   eventScope,
 		Params:  w.params,
