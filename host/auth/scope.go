@@ -28,6 +28,7 @@ const (
 
 // Errors of a set of scopes.
 var (
+	ErrBadScope  = errors.New("a scope is read, answer, ask or admin")
 	ErrNoScope   = errors.New("a token needs at least one scope: read, answer, ask or admin")
 	ErrAskAnswer = errors.New("a token cannot hold both ask and answer: an agent must not answer its own questions; create two tokens")
 )
@@ -50,7 +51,7 @@ next:
 				continue next
 			}
 		}
-		return 0, fmt.Errorf("unknown scope %q: use read, answer, ask or admin", name)
+		return 0, fmt.Errorf("unknown scope %q: %w", name, ErrBadScope)
 	}
 	return set, set.check()
 }
