@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"strings"
 )
@@ -129,8 +130,10 @@ func (a *Accumulator) Partial() Message {
 
 // Response is the complete response. Before the Finish chunk it is
 // ErrIncomplete. Of a response that stopped for its length, the tool calls
-// that end inside their arguments are left out; a call without arguments gets
-// an empty object.
+// that end inside their arguments are left out; where the model claims to be
+// done with such a call, the stream was cut and that is the error. A call
+// without arguments gets an empty object. Arguments that are whole but not
+// JSON are the model's mistake and stay: its tool will say so.
 func (a *Accumulator) Response() (Response, error) {
 	if a.reason == "" {
 		return Response{}, ErrIncomplete
@@ -149,6 +152,9 @@ func (a *Accumulator) Response() (Response, error) {
 			r.Dropped++
 			continue
 		}
+		if torso(q.Arguments) {
+			return Response{}, &Error{Kind: KindCut, Message: "the arguments of the call of " + q.Name + " end in the middle"}
+		}
 		if strings.TrimSpace(q.Arguments) == "" {
 			q.Arguments = "{}"
 		}
@@ -160,6 +166,13 @@ func (a *Accumulator) Response() (Response, error) {
 // cut reports whether the model was stopped rather than done, so that its last
 // tool call may be a torso.
 func (a *Accumulator) cut() bool { return a.reason == FinishMaxTokens || a.reason == FinishBlocked }
+
+// torso reports whether s is the beginning of a JSON value and no more.
+func torso(s string) bool {
+	var v json.RawMessage
+	err := json.NewDecoder(strings.NewReader(s)).Decode(&v)
+	return errors.Is(err, io.ErrUnexpectedEOF)
+}
 
 // Collect ranges over a stream to its end.
 func Collect(stream iter.Seq2[Chunk, error]) (Response, error) {

@@ -17,7 +17,7 @@ import (
 // Defaults of the settings this package owns.
 const (
 	DefaultBaseURL = "https://api.deepseek.com"
-	DefaultModel   = "deepseek-chat"
+	DefaultModel   = "deepseek-flash"
 )
 
 // New returns a provider. The key is needed; BaseURL, Model and Name have

@@ -12,12 +12,15 @@ import (
 	"meanwhile/host/llm/chat"
 )
 
-// New returns a provider. BaseURL and Model are needed (BaseURL including any
-// /v1); the key may be empty for local servers. A zero dialect becomes the one
+// DefaultBaseURL is where an empty BaseURL leads.
+const DefaultBaseURL = "https://api.openai.com/v1"
+
+// New returns a provider. Model is needed; BaseURL includes any /v1; the key
+// may be empty for local servers. A zero dialect becomes the one
 // of the address: OpenAI's own models take max_completion_tokens only.
 func New(cfg chat.Config) (*chat.Client, error) {
 	if cfg.BaseURL == "" {
-		return nil, errors.New("openai: base url is empty; set it, for example to http://127.0.0.1:11434/v1")
+		cfg.BaseURL = DefaultBaseURL
 	}
 	if cfg.Model == "" {
 		return nil, errors.New("openai: model is empty; set the name the endpoint knows")
