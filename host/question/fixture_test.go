@@ -266,7 +266,9 @@ func (p *fakeEvent) delegate(client string) bool {
 	return p.settle(Settlement{Kind: Unhandled})
 }
 
-func (p *fakeEvent) Cancel(code string) bool { return p.settle(Settlement{Kind: Cancelled, Code: code}) }
+func (p *fakeEvent) Cancel(code string) bool {
+	return p.settle(Settlement{Kind: Cancelled, Code: code})
+}
 
 func (p *fakeEvent) Reemit() bool {
 	p.g.mu.Lock()
