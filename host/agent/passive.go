@@ -151,6 +151,28 @@ func (p *Passive) Claim(ctx context.Context, holder string, max int, term time.D
 	return out, nil
 }
 
+// Take leases one waiting message to holder for term; false when it does not
+// wait, or another holder has it.
+func (p *Passive) Take(ctx context.Context, messageID, holder string, term time.Duration) (bool, error) {
+	a := p.agent
+	if !a.registry.enter(a) {
+		return false, ErrNotLive
+	}
+	defer a.registry.leave(a)
+	taken := false
+	c, err := a.log.Update(func(s *session.State) ([]event.Draft, error) {
+		a.lease.Lock()
+		defer a.lease.Unlock()
+		now := time.Now()
+		taken = s.Inbox.Has(messageID) && a.lease.Take(messageID, holder, now, now.Add(term))
+		return nil, nil
+	})
+	if err != nil || !taken {
+		return false, err
+	}
+	return true, c.Wait(ctx)
+}
+
 func messageIDs(messages []event.Message) []string {
 	out := make([]string, len(messages))
 	for i, m := range messages {

@@ -50,6 +50,19 @@ func (l *Leases) Claim(b *projection.Inbox, holder string, max int, now, until t
 	return out
 }
 
+// Take leases one message to holder, or again to the same one; false when
+// another has it.
+func (l *Leases) Take(messageID, holder string, now, until time.Time) bool {
+	if l.Held(messageID, now) && l.held[messageID].holder != holder {
+		return false
+	}
+	if l.held == nil {
+		l.held = map[string]lease{}
+	}
+	l.held[messageID] = lease{holder, until}
+	return true
+}
+
 // Renew moves the end of a holder's lease on one message; false when that
 // holder has none.
 func (l *Leases) Renew(messageID, holder string, now, until time.Time) bool {
