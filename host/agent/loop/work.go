@@ -57,11 +57,11 @@ func (d *Driver) stream(ctx context.Context, p llm.Provider, r llm.Request, turn
 	}()
 	size := 0
 	for c, err := range p.Stream(ctx, r) {
-		if err == nil {
-			err = acc.Add(c)
-		}
 		if size += len(c.Text) + len(c.Arguments); err == nil && size > ReplyMax {
 			err = fmt.Errorf("%s: the reply is over %d bytes", CodeReplyTooLarge, ReplyMax)
+		}
+		if err == nil {
+			err = acc.Add(c)
 		}
 		if err != nil {
 			return fail(err)

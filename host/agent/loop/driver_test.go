@@ -1,0 +1,562 @@
+package loop_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"meanwhile/host/agent"
+	"meanwhile/host/agent/agenttest"
+	"meanwhile/host/agent/loop"
+	"meanwhile/host/llm"
+	"meanwhile/host/session/sessiontest"
+	"meanwhile/host/tool"
+	"meanwhile/shared/event"
+)
+
+// golden compares with a file under testdata; -update (of the machine's tests,
+// in the same binary) rewrites it.
+func golden(t *testing.T, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "shell", strings.ReplaceAll(t.Name(), "/", "-")+".txt")
+	if loop.Update() {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("log (-want +got):\n%s", diff)
+	}
+}
+
+// tools is what one test's agents have.
+func tools(list ...tool.Tool) func(*agent.Agent) []tool.Tool {
+	return func(*agent.Agent) []tool.Tool { return list }
+}
+
+// asked is what a request showed to the model, one line a message.
+func asked(r llm.Request) string {
+	var out []string
+	for _, m := range r.Messages {
+		s := string(m.Role) + ":"
+		for _, p := range m.Content {
+			s += " " + p.Text + p.CallID
+		}
+		out = append(out, s)
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestTurn(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		replies []agenttest.Reply
+		last    string // what the last request showed
+	}{
+		{"reply", []agenttest.Reply{agenttest.Say("hello")}, "user: text of m1"},
+		{"reasoning and usage", []agenttest.Reply{agenttest.Chunks(
+			llm.Chunk{Kind: llm.Reasoning, Text: "hm"}, llm.Chunk{Kind: llm.Text, Text: "hello"},
+			llm.Chunk{Kind: llm.Finish, Reason: llm.FinishStop, Usage: &llm.Usage{InputTokens: 3}})}, "user: text of m1"},
+		{"a tool", []agenttest.Reply{agenttest.Use(agenttest.Call("c1", "echo", `{"say":"x"}`)), agenttest.Say("done")},
+			"user: text of m1\nassistant: c1\ntool: {\"say\":\"x\"}"},
+		{"ids", []agenttest.Reply{
+			agenttest.Use(agenttest.Call("c1", "count", `{}`), agenttest.Call("c1", "count", `{}`), agenttest.Call("", "count", `{}`)),
+			agenttest.Use(agenttest.Call("c1", "count", `{}`)), agenttest.Say("done")}, ""},
+		{"unknown tool", []agenttest.Reply{agenttest.Use(agenttest.Call("c1", "nope", `{}`)), agenttest.Say("sorry")},
+			"user: text of m1\nassistant: c1\ntool: there is no tool named \"nope\"; call one of: echo, count, fail, break, panic, long"},
+		{"bad arguments", []agenttest.Reply{agenttest.Use(agenttest.Call("c1", "echo", `{"say":1,"say":2}`)), agenttest.Say("sorry")}, ""},
+		{"tool errors", []agenttest.Reply{agenttest.Use(agenttest.Call("c1", "fail", `{}`)),
+			agenttest.Use(agenttest.Call("c2", "break", `{}`)), agenttest.Use(agenttest.Call("c3", "panic", `{}`)), agenttest.Say("sorry")}, ""},
+		{"long result", []agenttest.Reply{agenttest.Use(agenttest.Call("c1", "long", `{}`)), agenttest.Say("sorry")}, ""},
+		{"nothing said", []agenttest.Reply{agenttest.Chunks(llm.Chunk{Kind: llm.Finish, Reason: llm.FinishStop})}, "user: text of m1"},
+		{"max tokens", []agenttest.Reply{agenttest.Chunks(llm.Chunk{Kind: llm.Text, Text: "hel"},
+			agenttest.Call("c1", "echo", `{}`), llm.Chunk{Kind: llm.Finish, Reason: llm.FinishMaxTokens})}, "user: text of m1"},
+		{"blocked by the provider", []agenttest.Reply{agenttest.Chunks(llm.Chunk{Kind: llm.Text, Text: "hel"},
+			llm.Chunk{Kind: llm.Finish, Reason: llm.FinishBlocked})}, "user: text of m1"},
+		{"stream fails", []agenttest.Reply{agenttest.Fail(&llm.Error{Kind: llm.KindCut, Provider: "script"},
+			llm.Chunk{Kind: llm.Text, Text: "hel"}, agenttest.Call("c1", "echo", `{"a`))}, "user: text of m1"},
+		{"stream ends early", []agenttest.Reply{agenttest.Chunks(llm.Chunk{Kind: llm.Text, Text: "hel"})}, "user: text of m1"},
+		{"provider panics", []agenttest.Reply{func(context.Context, llm.Request, func(llm.Chunk, error) bool) { panic("no") }}, "user: text of m1"},
+		{"reply too large", []agenttest.Reply{agenttest.Chunks(llm.Chunk{Kind: llm.Text, Text: strings.Repeat("x", 10)},
+			llm.Chunk{Kind: llm.Reasoning, Text: strings.Repeat("x", loop.ReplyMax)})}, ""},
+		{"bad characters", []agenttest.Reply{agenttest.Use(agenttest.Call("c\xff", "echo", "{}")), agenttest.Say("a\xffb")}, ""},
+		{"step limit", []agenttest.Reply{
+			agenttest.Use(agenttest.Call("c1", "count", `{}`)), agenttest.Use(agenttest.Call("c2", "count", `{}`)),
+			agenttest.Use(agenttest.Call("c3", "count", `{}`)), agenttest.Use(agenttest.Call("c4", "count", `{}`))}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				model := agenttest.Script(tc.replies...)
+				w := agenttest.New(t, agenttest.Options{Model: model, Tools: tools(
+					agenttest.Func{Name: "echo", Do: func(_ context.Context, c tool.Call) (tool.Result, error) { return tool.Result{Text: c.Arguments}, nil }},
+					agenttest.Func{Name: "count", Do: func(_ context.Context, c tool.Call) (tool.Result, error) {
+						return tool.Result{Text: fmt.Sprintf("%d.%d", c.Turn, c.Step), Meta: []byte(`{"x": 1}`)}, nil
+					}},
+					agenttest.Func{Name: "fail", Do: func(context.Context, tool.Call) (tool.Result, error) {
+						return tool.Result{}, fmt.Errorf("wrapped: %w", &tool.Error{Name: "FailError", Code: "FAILED", Message: "send less"})
+					}},
+					agenttest.Func{Name: "break", Do: func(context.Context, tool.Call) (tool.Result, error) {
+						return tool.Result{}, errors.New("the disk is wet")
+					}},
+					agenttest.Func{Name: "panic", Do: func(context.Context, tool.Call) (tool.Result, error) { panic("no") }},
+					agenttest.Func{Name: "long", Do: func(context.Context, tool.Call) (tool.Result, error) {
+						return tool.Result{Text: strings.Repeat("é", loop.ResultMax), Meta: []byte("{")}, nil
+					}},
+				), Loop: loop.Options{Bounds: loop.Bounds{Steps: 4, Parallel: 1}}})
+				a := w.Create(event.Header{})
+				agenttest.Send(t, a, "m1")
+				synctest.Wait()
+
+				got := agenttest.Transcript(t, a.Log())
+				if tc.name == "long result" {
+					got = strings.ReplaceAll(got, strings.Repeat("é", loop.ResultMax/2), "é…é")
+				}
+				golden(t, masked(got))
+				if requests := model.Requests(); tc.last != "" && asked(requests[len(requests)-1]) != tc.last {
+					t.Errorf("last request:\n%s\nwant:\n%s", asked(requests[len(requests)-1]), tc.last)
+				}
+				if s := a.Status(); s.State != agent.Idle {
+					t.Errorf("status = %v, want idle", s)
+				}
+				balanced(t, a)
+			})
+		})
+	}
+}
+
+var uuid = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// masked names random call ids in the order they come.
+func masked(transcript string) string {
+	names := map[string]string{}
+	return uuid.ReplaceAllStringFunc(transcript, func(id string) string {
+		if names[id] == "" {
+			names[id] = fmt.Sprintf("random-%d", len(names)+1)
+		}
+		return names[id]
+	})
+}
+
+// balanced checks what every log must hold after any end: nothing is open, and
+// every call of every recorded reply has one result.
+func balanced(t *testing.T, a *agent.Agent) {
+	t.Helper()
+	want, got := map[string]int{}, map[string]int{}
+	open := 0
+	for _, e := range sessiontest.Events(t, a.Log()) {
+		switch e.Type {
+		case event.TypeTurnStart:
+			open++
+		case event.TypeTurnEnd:
+			open--
+		case event.TypeAssistant:
+			d, err := event.DecodeAssistant(e.Data)
+			if err != nil {
+				t.Error(err)
+			}
+			for _, b := range d.Blocks {
+				if b.Type == event.BlockToolCall {
+					want[b.CallID]++
+				}
+			}
+		case event.TypeToolResult:
+			d, err := event.DecodeToolResult(e.Data)
+			if err != nil {
+				t.Error(err)
+			}
+			got[d.CallID]++
+		}
+	}
+	if open != 0 {
+		t.Errorf("%d turns are open in\n%s", open, agenttest.Transcript(t, a.Log()))
+	}
+	for id, n := range want {
+		if n != 1 {
+			t.Errorf("call id %s is used %d times, want once", id, n)
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("results of calls (-want +got):\n%s\nin\n%s", diff, agenttest.Transcript(t, a.Log()))
+	}
+}
+
+func TestParallelTools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := agenttest.NewGate("gate")
+		model := agenttest.Script(
+			agenttest.Use(agenttest.Call("a", "gate", "{}"), agenttest.Call("b", "gate", "{}"), agenttest.Call("c", "gate", "{}")),
+			agenttest.Say("done"))
+		w := agenttest.New(t, agenttest.Options{Model: model, Tools: tools(gate), Loop: loop.Options{Bounds: loop.Bounds{Parallel: 2}}})
+		a := w.Create(event.Header{})
+		agenttest.Send(t, a, "m1")
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"a", "b"}, gate.Running()); diff != "" {
+			t.Fatalf("running (-want +got):\n%s", diff)
+		}
+		if s := a.Status(); s.State != agent.Waiting {
+			t.Errorf("status = %v, want waiting", s)
+		}
+		gate.Open("b", "2")
+		synctest.Wait()
+		gate.Open("c", "3")
+		synctest.Wait()
+		if n := len(model.Requests()); n != 1 {
+			t.Fatalf("%d requests while a call runs, want 1", n)
+		}
+		gate.Open("a", "1")
+		synctest.Wait()
+		golden(t, agenttest.Transcript(t, a.Log()))
+		if got, want := asked(model.Requests()[1]), "user: text of m1\nassistant: a b c\ntool: 1\ntool: 2\ntool: 3"; got != want {
+			t.Errorf("second request:\n%s\nwant:\n%s", got, want)
+		}
+		balanced(t, a)
+	})
+}
+
+// Nothing follows from an event before it is on disk: the tool from its call,
+// the model from its results, the caller from its message.
+func TestDiskBeforeAnythingFollows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := agenttest.NewGate("gate")
+		model := agenttest.Script(agenttest.Use(agenttest.Call("a", "gate", "{}")), agenttest.Say("done"))
+		w := agenttest.New(t, agenttest.Options{Model: model, Tools: tools(gate)})
+		a := w.Create(event.Header{})
+		w.Mem.Hold()
+		sent := make(chan struct{})
+		go func() { agenttest.Send(t, a, "m1"); close(sent) }()
+		at := func(what string, done bool) {
+			t.Helper()
+			synctest.Wait()
+			if done {
+				t.Errorf("%s before it was on disk", what)
+			}
+		}
+		// The splice; then turn/start; then the reply; then the call.
+		synctest.Wait()
+		select {
+		case <-sent:
+			t.Error("Send returned before its splice was on disk")
+		default:
+		}
+		w.Mem.Sync(1)
+		<-sent
+		at("the model was asked", len(model.Requests()) > 0)
+		w.Mem.Sync(1)
+		at("the tool ran", len(gate.Running()) > 0)
+		w.Mem.Sync(1)
+		at("the tool ran", len(gate.Running()) > 0)
+		w.Mem.Sync(1)
+		synctest.Wait()
+		if len(gate.Running()) != 1 {
+			t.Fatal("the tool does not run although its call is on disk")
+		}
+		gate.Open("a", "1")
+		at("the model was asked", len(model.Requests()) > 1)
+		w.Mem.Sync(1)
+		at("the model was asked", len(model.Requests()) > 1)
+		w.Mem.Release()
+		synctest.Wait()
+		if len(model.Requests()) != 2 {
+			t.Errorf("%d requests, want 2", len(model.Requests()))
+		}
+		balanced(t, a)
+	})
+}
+
+func TestSteerWhileAToolRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := agenttest.NewGate("gate")
+		model := agenttest.Script(agenttest.Use(agenttest.Call("a", "gate", "{}")), agenttest.Say("done"), agenttest.Say("next"), agenttest.Say("last"))
+		w := agenttest.New(t, agenttest.Options{Model: model, Tools: tools(gate)})
+		a := w.Create(event.Header{})
+		agenttest.Send(t, a, "m1")
+		synctest.Wait()
+		agenttest.Send(t, a, "m2")
+		agenttest.Send(t, a, "m3")
+		agenttest.Steer(t, a, "s1")
+		agenttest.Steer(t, a, "s2")
+		synctest.Wait()
+		if n := len(model.Requests()); n != 1 {
+			t.Fatalf("%d requests while the tool runs, want 1", n)
+		}
+		gate.Open("a", "1")
+		synctest.Wait()
+		golden(t, agenttest.Transcript(t, a.Log()))
+		balanced(t, a)
+	})
+}
+
+func TestQueuedMessagesWaitAfterACancel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := agenttest.Script(agenttest.Hang(llm.Chunk{Kind: llm.Text, Text: "hel"}), agenttest.Say("hello"), agenttest.Say("bye"))
+		w := agenttest.New(t, agenttest.Options{Model: model})
+		a := w.Create(event.Header{})
+		agenttest.Send(t, a, "m1")
+		synctest.Wait()
+		agenttest.Send(t, a, "m2")
+		if !a.Cancel("by the user") {
+			t.Error("Cancel() = false while a turn runs")
+		}
+		synctest.Wait()
+		if got, want := a.Status(), (agent.Status{State: agent.Queued, Reason: event.TurnAborted}); got != want {
+			t.Errorf("status = %v, want %v", got, want)
+		}
+		if a.Cancel("again") {
+			t.Error("Cancel() = true while none runs")
+		}
+		agenttest.Steer(t, a, "s1")
+		synctest.Wait()
+		golden(t, agenttest.Transcript(t, a.Log()))
+		balanced(t, a)
+	})
+}
+
+// A prompt typed while the cancelled turn is still ending is a prompt after the
+// cancel: it does not wait for another.
+func TestPromptWhileACancelledTurnEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stubborn := make(chan struct{})
+		model := agenttest.Script(agenttest.Use(agenttest.Call("a", "slow", "{}")), agenttest.Say("hello"))
+		w := agenttest.New(t, agenttest.Options{Model: model, Tools: tools(agenttest.Func{Name: "slow",
+			Do: func(context.Context, tool.Call) (tool.Result, error) {
+				<-stubborn
+				return tool.Result{Text: "done"}, nil
+			}})})
+		a := w.Create(event.Header{})
+		agenttest.Send(t, a, "m1")
+		synctest.Wait()
+		a.Cancel("by the user")
+		agenttest.Send(t, a, "m2")
+		close(stubborn)
+		synctest.Wait()
+		golden(t, agenttest.Transcript(t, a.Log()))
+		balanced(t, a)
+	})
+}
+
+func TestContinue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := agenttest.Script(agenttest.Fail(errors.New("no")), agenttest.Say("hello"), agenttest.Fail(errors.New("no")), agenttest.Say("again"))
+		w := agenttest.New(t, agenttest.Options{Model: model})
+		a := w.Create(event.Header{})
+		if err := a.Continue(); !errors.Is(err, agent.ErrNothing) {
+			t.Errorf("Continue() of an empty session = %v, want %v", err, agent.ErrNothing)
+		}
+		agenttest.Send(t, a, "m1")
+		synctest.Wait()
+		if s := a.Status(); s.State != agent.Idle {
+			t.Errorf("status = %v, want idle", s)
+		}
+		if err := a.Continue(); err != nil {
+			t.Errorf("Continue() after a failure = %v", err)
+		}
+		synctest.Wait()
+		if err := a.Continue(); !errors.Is(err, agent.ErrNothing) {
+			t.Errorf("Continue() after a turn that completed = %v, want %v", err, agent.ErrNothing)
+		}
+		golden(t, agenttest.Transcript(t, a.Log()))
+	})
+}
+
+func TestWithoutAModelMessagesStay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var have *agenttest.Model
+		var notes []agent.Status
+		w := agenttest.New(t, agenttest.Options{
+			Loop: loop.Options{Model: func(*agent.Agent) (loop.Model, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if have == nil {
+					return loop.Model{}, loop.ErrNoModel
+				}
+				return loop.Model{Provider: have}, nil
+			}},
+			Agents: agent.Options{Changed: func(a *agent.Agent) {
+				s := a.Status()
+				mu.Lock()
+				defer mu.Unlock()
+				notes = append(notes, s)
+			}},
+		})
+		a := w.Create(event.Header{})
+		agenttest.Steer(t, a, "s1")
+		synctest.Wait()
+		blocked := agent.Status{State: agent.Blocked, Reason: loop.ErrNoModel.Error()}
+		if got := a.Status(); got != blocked || len(notes) == 0 || notes[len(notes)-1] != blocked {
+			t.Errorf("status = %v, told %v, want %v", got, notes, blocked)
+		}
+		if err := a.Continue(); !errors.Is(err, loop.ErrNoModel) {
+			t.Errorf("Continue() = %v, want %v", err, loop.ErrNoModel)
+		}
+		mu.Lock()
+		have = agenttest.Script(agenttest.Say("hello"))
+		mu.Unlock()
+		a.Driver().Wake(-1)
+		synctest.Wait()
+		if got := a.Status(); got.State != agent.Idle || notes[len(notes)-1].State != agent.Idle {
+			t.Errorf("status = %v, told %v, want idle", got, notes[len(notes)-1])
+		}
+		golden(t, agenttest.Transcript(t, a.Log()))
+	})
+}
+
+// The model goes while a turn runs: the turn ends as blocked, what was steered
+// stays, and goes on when there is a model again.
+func TestModelGoesDuringATurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		gone := false
+		gate := agenttest.NewGate("gate")
+		model := agenttest.Script(agenttest.Use(agenttest.Call("a", "gate", "{}")), agenttest.Say("hello"))
+		w := agenttest.New(t, agenttest.Options{Tools: tools(gate), Loop: loop.Options{
+			Model: func(*agent.Agent) (loop.Model, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if gone {
+					return loop.Model{}, loop.ErrNoModel
+				}
+				return loop.Model{Provider: model, Name: "one"}, nil
+			}}})
+		a := w.Create(event.Header{})
+		agenttest.Send(t, a, "m1")
+		synctest.Wait()
+		agenttest.Steer(t, a, "s1")
+		mu.Lock()
+		gone = true
+		mu.Unlock()
+		gate.Open("a", "1")
+		synctest.Wait()
+		if got := a.Status(); got.State != agent.Blocked {
+			t.Errorf("status = %v, want blocked", got)
+		}
+		mu.Lock()
+		gone = false
+		mu.Unlock()
+		a.Driver().Wake(-1)
+		synctest.Wait()
+		golden(t, agenttest.Transcript(t, a.Log()))
+		balanced(t, a)
+	})
+}
+
+func TestRequestHeaders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		name := "one"
+		model := agenttest.Respond(func(int, llm.Request) agenttest.Reply { return agenttest.Say("ok") })
+		options := agenttest.Options{Loop: loop.Options{Model: func(*agent.Agent) (loop.Model, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return loop.Model{Provider: model, Name: name}, nil
+		}}}
+		w := agenttest.New(t, options)
+		a := w.Create(event.Header{})
+		prompt := func(a *agent.Agent, id string) {
+			agenttest.Send(t, a, id)
+			synctest.Wait()
+		}
+		prompt(a, "m1")
+		prompt(a, "m2")
+		mu.Lock()
+		name = "two"
+		mu.Unlock()
+		prompt(a, "m3")
+		if err := w.Agents.Remove(context.Background(), a); err != nil {
+			t.Fatal(err)
+		}
+		mu.Lock()
+		name = "three"
+		mu.Unlock()
+		prompt(w.Resume(a.ID()), "m4")
+
+		fork, err := w.Store.Fork(context.Background(), a.ID(), nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prompt(w.Resume(fork.ID()), "m5")
+		golden(t, agenttest.Transcript(t, fork))
+	})
+}
+
+func TestGraceOfCancelledTools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		let := make(chan struct{})
+		model := agenttest.Script(agenttest.Use(agenttest.Call("a", "deaf", "{}"), agenttest.Call("b", "gate", "{}")), agenttest.Say("hello"))
+		w := agenttest.New(t, agenttest.Options{Model: model, Tools: tools(agenttest.NewGate("gate"), agenttest.Func{Name: "deaf",
+			Do: func(context.Context, tool.Call) (tool.Result, error) { <-let; return tool.Result{Text: "late"}, nil }}),
+			Loop: loop.Options{Grace: time.Minute}})
+		a := w.Create(event.Header{})
+		agenttest.Send(t, a, "m1")
+		synctest.Wait()
+		a.Cancel("by the user")
+		time.Sleep(time.Minute - 1)
+		synctest.Wait()
+		if s := a.Status(); s.State != agent.Waiting {
+			t.Errorf("status a tick before the end of the grace = %v, want waiting", s)
+		}
+		time.Sleep(1)
+		synctest.Wait()
+		if s := a.Status(); s.State != agent.Idle {
+			t.Errorf("status after the grace = %v, want idle", s)
+		}
+		// Its late return must not disturb the next turn.
+		agenttest.Send(t, a, "m2")
+		close(let)
+		synctest.Wait()
+		golden(t, agenttest.Transcript(t, a.Log()))
+		balanced(t, a)
+	})
+}
+
+// A stopping host records nothing; the next start repairs, and what was cut
+// short waits for a word.
+func TestStopRecordsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := agenttest.NewGate("gate")
+		model := agenttest.Script(agenttest.Use(agenttest.Call("a", "gate", "{}")))
+		w := agenttest.New(t, agenttest.Options{Model: model, Tools: tools(gate)})
+		a := w.Create(event.Header{})
+		agenttest.Send(t, a, "m1")
+		synctest.Wait()
+		agenttest.Steer(t, a, "s1")
+		before := agenttest.Transcript(t, a.Log())
+		if err := w.Agents.Close(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(before, agenttest.Transcript(t, a.Log())); diff != "" {
+			t.Errorf("recorded while stopping (-before +after):\n%s", diff)
+		}
+		if err := a.Steer(context.Background(), agenttest.Message("s2")); !errors.Is(err, agent.ErrNotLive) {
+			t.Errorf("Steer() after close = %v, want %v", err, agent.ErrNotLive)
+		}
+
+		next := agenttest.New(t, agenttest.Options{Backend: w.Mem.Crash(), Model: agenttest.Script(agenttest.Say("hello"))})
+		b := next.Resume(a.ID())
+		synctest.Wait()
+		if got, want := b.Status(), (agent.Status{State: agent.Queued, Reason: event.TurnInterrupted}); got != want {
+			t.Errorf("status after the restart = %v, want %v", got, want)
+		}
+		if err := b.Continue(); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait()
+		golden(t, agenttest.Transcript(t, b.Log()))
+		balanced(t, b)
+	})
+}
