@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"meanwhile/host/jsonrpc"
@@ -179,37 +180,40 @@ type initResult struct {
 
 func (g *Gateway) initialize(ctx context.Context, c *client, r *jsonrpc.Request, p Principal) (any, error) {
 	conn := r.Conn()
+	// The refusal is said twice: in the answer, for whoever called, and in the
+	// close code, for whoever reconnects.
+	refuse := func(closeCode int, code, why string) (any, error) {
+		r.AfterReply(func() { conn.Finish(closeCode, code+": "+why) })
+		return nil, g.wire(&Error{Code: code, Message: why})
+	}
 	// Another protocol may have other params: its number is looked at first.
 	var probe struct {
 		Protocol json.RawMessage `json:"protocol"`
 	}
 	_ = json.Unmarshal(r.Params, &probe) // a bad form is refused below
-	if probe.Protocol != nil && string(probe.Protocol) != fmt.Sprint(Protocol) {
-		conn.Close(CloseProtocol, fmt.Sprintf("PROTOCOL: this host speaks protocol %d", Protocol))
-		return nil, conn.Err()
+	if probe.Protocol != nil && string(probe.Protocol) != strconv.Itoa(Protocol) {
+		return refuse(CloseProtocol, CodeProtocol, fmt.Sprintf("this host speaks protocol %d", Protocol))
 	}
 	var in initParams
 	err := jsonrpc.Params(r.Params, &in)
 	switch {
 	case err != nil:
 	case in.Protocol != Protocol:
-		err = errors.New("protocol is missing")
+		err = jsonrpc.Faultf(jsonrpc.CodeInvalidParams, "invalid params: protocol is missing")
 	case len(in.Client.Name) > maxName || len(in.Client.Version) > maxName:
-		err = fmt.Errorf("client name or version over %d bytes", maxName)
+		err = jsonrpc.Faultf(jsonrpc.CodeInvalidParams, "invalid params: client name or version over %d bytes", maxName)
 	}
 	if err != nil {
-		conn.Close(jsonrpc.ClosePolicy, "initialize: "+err.Error())
-		return nil, conn.Err()
+		r.AfterReply(func() { conn.Finish(jsonrpc.ClosePolicy, "initialize: invalid params") })
+		return nil, err
 	}
 	if in.Token != "" {
 		if p, err = g.authenticate(ctx, in.Token); err != nil {
 			g.cfg.Log.Info("token refused", "client", in.Client.Name, "err", err)
-			conn.Close(CloseToken, CodeBadToken+": the token is not good")
-			return nil, conn.Err()
+			return refuse(CloseToken, CodeBadToken, "the token is not good")
 		}
 	} else if p.TokenID == "" && len(p.Scopes) == 0 {
-		conn.Close(CloseToken, CodeBadToken+": a token is needed")
-		return nil, conn.Err()
+		return refuse(CloseToken, CodeBadToken, "a token is needed")
 	}
 	c.caller = Caller{
 		ClientID: c.id, Name: in.Client.Name, Label: p.Label, TokenID: p.TokenID, Scopes: p.Scopes, Done: conn.Done(),

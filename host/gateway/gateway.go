@@ -39,6 +39,7 @@ const (
 	CodeMissingScope = "MISSING_SCOPE"
 	CodeNeedsSocket  = "STREAM_NEEDS_SOCKET"
 	CodeBadToken     = "BAD_TOKEN"
+	CodeProtocol     = "PROTOCOL"
 	CodeTooLarge     = "EVENT_TOO_LARGE"
 	CodeTooMany      = "TOO_MANY_EVENTS"
 )

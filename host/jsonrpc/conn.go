@@ -126,6 +126,8 @@ type state struct {
 	queued int           // bytes of queue[head:]
 	room   chan struct{} // closed when frames left; nil: nobody waits
 
+	last *CloseError // ends the connection once the queue is written
+
 	pings []ping // sent and not answered, oldest first
 }
 
@@ -161,6 +163,17 @@ func (c *Conn) Err() error { return context.Cause(c.ctx) }
 // Close ends the connection. Only the first close counts. It does not block.
 func (c *Conn) Close(code int, reason string) {
 	c.end(&CloseError{Code: code, Reason: reason, Local: true}, code, reason)
+}
+
+// Finish ends the connection once what is queued now is written: for an answer
+// that is the last. Nothing more is queued.
+func (c *Conn) Finish(code int, reason string) {
+	c.update(func(s *state) {
+		if s.last == nil {
+			s.last = &CloseError{Code: code, Reason: reason, Local: true}
+		}
+	})
+	c.Wake()
 }
 
 // Wait returns when every goroutine of an ended connection is gone, those of
@@ -223,7 +236,7 @@ func (c *Conn) put(ctx context.Context, frame []byte) error {
 		c.update(func(s *state) {
 			waiting := len(s.queue) - s.head
 			switch {
-			case s.ended:
+			case s.ended, s.last != nil:
 				ended = true
 			case waiting == 0, waiting < c.o.MaxQueue && s.queued+len(frame) <= c.o.MaxQueued:
 				s.push(frame)
@@ -263,7 +276,7 @@ func (c *Conn) put(ctx context.Context, frame []byte) error {
 func (c *Conn) putNow(frame []byte) {
 	full := false
 	c.update(func(s *state) {
-		if s.ended {
+		if s.ended || s.last != nil {
 			return
 		}
 		if full = len(s.queue)-s.head >= 2*c.o.MaxQueue; !full {
@@ -308,12 +321,17 @@ func (s *state) pop() []byte {
 func (c *Conn) write() {
 	for {
 		var frame []byte
-		c.update(func(s *state) { frame = s.pop() })
+		var last *CloseError
+		c.update(func(s *state) { frame, last = s.pop(), s.last })
+		if frame == nil && last != nil {
+			c.fail(last)
+			return
+		}
 		var pulled [][]byte
 		if frame != nil && !c.send(frame) {
 			return
 		}
-		if c.o.Pull != nil && c.ctx.Err() == nil {
+		if last == nil && c.o.Pull != nil && c.ctx.Err() == nil {
 			pulled = c.o.Pull()
 		}
 		for _, f := range pulled {
