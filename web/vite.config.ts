@@ -1,10 +1,17 @@
 import { defineConfig } from "vitest/config";
+import { version } from "./package.json" with { type: "json" };
 
 // The page is served under a policy that allows neither inline script nor inline style, and
 // no host but its own. So nothing may be inlined: no module preload polyfill, no data: URLs.
 export default defineConfig({
   base: "/",
+  define: { __VERSION__: JSON.stringify(version) },
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+  resolve: {
+    alias: {
+      "decode-named-character-reference": new URL("./src/ui/entities.ts", import.meta.url).pathname,
+    },
+  },
   build: {
     outDir: "dist",
     emptyOutDir: true,

@@ -5,7 +5,7 @@
 // leaves: signedOut (4401, the token is not taken) and mismatched (4400, another protocol).
 
 import { isObject, RemoteError } from "./frame.ts";
-import { type Incoming, Peer, Refusal, type Serve } from "./peer.ts";
+import { type Incoming, Peer, type Serve } from "./peer.ts";
 
 export const subprotocol = "meanwhile.v1";
 export const protocolVersion = 1;
@@ -32,6 +32,7 @@ export interface Socket {
 }
 
 export interface Welcome {
+  protocol: number;
   clientId: string;
   hostVersion: string;
   modulePath: string;
@@ -47,6 +48,7 @@ export interface LinkOptions {
   random?: () => number;
   /** Serves the host's calls, `ping` excepted. */
   serve: Serve;
+  notice: (method: string, params: unknown) => void;
   onState: (state: LinkState, detail: { retryInMs?: number }) => void;
   onOnline: (welcome: Welcome, peer: Peer) => void;
   onOffline: () => void;
@@ -110,6 +112,7 @@ export class Link {
         close: (code, reason) => this.#closeFrom(socket, code, reason),
       },
       (incoming) => this.#serve(incoming),
+      this.#options.notice,
     );
     this.#peer = peer;
     this.#deadline = setTimeout(() => this.#closeFrom(socket, 4408, "SLOW"), connectMaxMs);
@@ -246,6 +249,7 @@ function readWelcome(value: unknown): Welcome {
     throw notOurs();
   }
   return {
+    protocol: protocolVersion,
     clientId,
     hostVersion: version,
     modulePath: path,
@@ -283,5 +287,3 @@ function closeQuietly(socket: Socket, code: number, reason: string): void {
 function openWebSocket(url: string, protocol: string): Socket {
   return new WebSocket(url, protocol) as unknown as Socket;
 }
-
-export { Refusal };

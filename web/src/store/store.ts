@@ -1,7 +1,7 @@
 // What the views draw from: snapshots of the module's views as signals, fetched again when the
 // module says they are dirty, and when a number on show is about to change.
 
-import { type Signal, signal } from "@preact/signals";
+import { batch, type Signal, signal } from "@preact/signals";
 import type {
   Card,
   CardsView,
@@ -34,13 +34,20 @@ const noCards: CardsView = { conn: "down" };
 export class Store {
   readonly cards = signal<CardsView>(noCards);
   readonly sessions = signal<SessionsView>({});
+  /** The wall clock when the cards were last read: what "today" is for the views. */
+  readonly now = signal(0);
   readonly #cards = new Map<string, Shown<Card | undefined>>();
   readonly #transcripts = new Map<string, Shown<Transcript | undefined>>();
   readonly #records = new Map<string, Shown<RecordView | undefined>>();
   readonly #dirty = new Set<string>();
+  readonly #wall: () => number;
   #viewer: Viewer | undefined;
   #flush: ReturnType<typeof setTimeout> | undefined;
   #ticker: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(wall: () => number) {
+    this.#wall = wall;
+  }
 
   /** Reads everything on show anew, from this module on. */
   attach(viewer: Viewer): void {
@@ -140,7 +147,11 @@ export class Store {
 
   #readCards(): void {
     const view = this.#viewer?.view<CardsView>({ view: "cards" });
-    if (view) this.cards.value = view;
+    if (!view) return;
+    batch(() => {
+      this.now.value = this.#wall();
+      this.cards.value = view;
+    });
   }
 
   #readSessions(): void {

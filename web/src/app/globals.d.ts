@@ -1,0 +1,4 @@
+/** The page's version, put in by the build. */
+declare const __VERSION__: string;
+
+declare module "*.css";

@@ -1,0 +1,89 @@
+// Where a person writes to the agent.
+
+import type { VNode } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { failureText } from "../app/app.ts";
+import { useApp, useStrings } from "./context.ts";
+import { EnterWatch } from "./enter.ts";
+
+interface Props {
+  sessionId: string;
+  /** True while a card that arrives must not take this place. */
+  onWriting: (writing: boolean) => void;
+}
+
+export function Composer({ sessionId, onWriting }: Props): VNode {
+  const app = useApp();
+  const s = useStrings();
+  const area = useRef<HTMLTextAreaElement>(null);
+  const [enter] = useState(() => new EnterWatch());
+  const [busy, setBusy] = useState(false);
+  const [note, setNote] = useState("");
+  const online = app.link.value.state === "online";
+
+  useEffect(() => {
+    return () => onWriting(false);
+  }, [onWriting]);
+
+  const report = (): void => {
+    const element = area.current;
+    onWriting(element !== null && (document.activeElement === element || element.value !== ""));
+  };
+
+  const send = async (): Promise<void> => {
+    const element = area.current;
+    const text = element?.value.trim() ?? "";
+    if (!element || text === "" || busy || !online) return;
+    setBusy(true);
+    setNote("");
+    try {
+      await app.sendMessage(sessionId, text);
+      if (element.value.trim() === text) element.value = "";
+    } catch (error) {
+      // The text stays where it is: nobody knows better than the person whether it went.
+      setNote(failureText(error, s));
+    } finally {
+      setBusy(false);
+      report();
+    }
+  };
+
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      {note && (
+        <p class="note" role="status">
+          {note}
+        </p>
+      )}
+      <div class="composer-row">
+        <textarea
+          ref={area}
+          class="own-text own-boxed"
+          dir="auto"
+          rows={1}
+          placeholder={s.messagePlaceholder}
+          aria-label={s.messagePlaceholder}
+          onFocus={report}
+          onBlur={report}
+          onInput={report}
+          onCompositionStart={() => enter.compositionStart()}
+          onCompositionEnd={(event) => enter.compositionEnd(event.timeStamp)}
+          onKeyDown={(event) => {
+            if (!enter.isReal(event) || event.altKey) return;
+            event.preventDefault();
+            void send();
+          }}
+        />
+        <button type="submit" class="primary" disabled={busy || !online}>
+          {s.send}
+        </button>
+      </div>
+    </form>
+  );
+}

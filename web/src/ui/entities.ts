@@ -1,0 +1,52 @@
+// Stands in for the markdown parser's decoder of named character references, which in a browser
+// asks the DOM by innerHTML. A name that is not here stays as it was written, which reads as well.
+
+const names: Readonly<Record<string, string>> = {
+  amp: "&",
+  lt: "<",
+  gt: ">",
+  quot: '"',
+  apos: "'",
+  nbsp: "\u00a0",
+  copy: "©",
+  reg: "®",
+  trade: "™",
+  deg: "°",
+  plusmn: "±",
+  times: "×",
+  divide: "÷",
+  middot: "·",
+  bull: "•",
+  hellip: "…",
+  ndash: "–",
+  mdash: "—",
+  lsquo: "‘",
+  rsquo: "’",
+  ldquo: "“",
+  rdquo: "”",
+  laquo: "«",
+  raquo: "»",
+  larr: "←",
+  uarr: "↑",
+  rarr: "→",
+  darr: "↓",
+  harr: "↔",
+  le: "≤",
+  ge: "≥",
+  ne: "≠",
+  infin: "∞",
+  sect: "§",
+  para: "¶",
+  euro: "€",
+  pound: "£",
+  yen: "¥",
+  cent: "¢",
+  micro: "µ",
+  half: "½",
+  check: "✓",
+  cross: "✗",
+};
+
+export function decodeNamedCharacterReference(name: string): string | false {
+  return Object.hasOwn(names, name) ? (names[name] ?? false) : false;
+}
