@@ -200,3 +200,6 @@
 // followed sessions (the oldest is dropped) · 2000 turns, 20000 nodes and 8 MiB of text kept per transcript · 200
 // stored items, 50 answered rows, 5000 listed sessions.
 package main
+
+// main never runs: the module is a reactor, and only its exports are called.
+func main() {}

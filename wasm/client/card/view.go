@@ -17,8 +17,10 @@ const (
 // Group is where the card stands in the list.
 func (c *Card) Group() string {
 	switch {
-	case c.Ended != nil:
+	case c.Kept():
 		return "ended"
+	case c.Ended != nil:
+		return "answered"
 	case c.Queued():
 		return "queued"
 	case c.Continued:

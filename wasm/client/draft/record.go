@@ -31,6 +31,7 @@ type Record struct {
 	Title                      string
 	Draft                      Draft
 	Wait                       countdown.Disposition
+	Sent                       bool // a submit of it was under way
 	Stubs                      []Stub
 	Ended                      *Ended
 }
@@ -91,6 +92,9 @@ func (r *Record) Encode() string {
 	}
 	w.EndArray()
 	w.OptField("wait", string(r.Wait))
+	if r.Sent {
+		w.BoolField("sent", true)
+	}
 	w.Name("q")
 	w.BeginArray()
 	for _, s := range r.Stubs {
@@ -133,7 +137,7 @@ func Decode(text string) (r Record, ok bool) {
 	}
 	r.At, ok = v.Get("at").Int()
 	r.SessionID, r.CallID, r.EventID = v.Get("s").Text(), v.Get("c").Text(), v.Get("e").Text()
-	r.Title, r.Wait = v.Get("title").Text(), countdown.Disposition(v.Get("wait").Text())
+	r.Title, r.Wait, r.Sent = v.Get("title").Text(), countdown.Disposition(v.Get("wait").Text()), v.Get("sent").True()
 	index, isInt := v.Get("index").Int()
 	answers, stubs := v.Get("answers").Items(), v.Get("q").Items()
 	if !ok || !isInt || r.SessionID == "" || len(answers) == 0 || len(answers) != len(stubs) ||

@@ -291,11 +291,12 @@ func (l *Log) settle(id, text, code string, failed bool) {
 	}
 }
 
-// Preview shows unfinished text of the running turn.
-func (l *Log) Preview(text string) {
+// Preview shows unfinished text of the running turn and gives back what was
+// kept of it.
+func (l *Log) Preview(text string) string {
 	t := l.last()
 	if t == nil || t.state != Running {
-		return
+		return ""
 	}
 	if len(text) > previewMax {
 		cut := len(text) - previewMax
@@ -305,8 +306,8 @@ func (l *Log) Preview(text string) {
 		text = text[cut:]
 	}
 	l.preview = text
-	l.rev++
-	t.rev = l.rev
+	l.bump(t)
+	return text
 }
 
 // Touch marks the row of an ask as changed.

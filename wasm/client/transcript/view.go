@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"meanwhile/shared/event/value"
-	"meanwhile/shared/projection"
 )
 
 // Cards tells which card an ask row can open: by call id, or, for "", the one
