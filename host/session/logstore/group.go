@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/syndtr/goleveldb/leveldb"
-	"github.com/syndtr/goleveldb/leveldb/opt"
 	"github.com/syndtr/goleveldb/leveldb/util"
 
 	"meanwhile/host/session"
@@ -147,7 +146,7 @@ func (g *group) write(batch []entry) error {
 	}
 	key := []byte{kindTally}
 	b.Put(key, seal(key, g.tally.append(nil)))
-	if err := g.db.Write(&b, &opt.WriteOptions{Sync: true}); err != nil {
+	if err := g.db.Write(&b, synced()); err != nil {
 		return fmt.Errorf("write sessions: %w", err)
 	}
 	g.mu.Lock()

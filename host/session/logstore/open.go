@@ -27,6 +27,9 @@ var ErrReadOnly = errors.New("session store is open for reading only")
 // in it. What they would have refused is found again by verify.
 const lenient = opt.StrictJournalChecksum | opt.StrictBlockChecksum
 
+// synced is the one way in which anything that matters is written.
+func synced() *opt.WriteOptions { return &opt.WriteOptions{Sync: true} }
+
 // Options; the zero value opens for reading and writing.
 type Options struct {
 	// ReadOnly changes nothing on disk and refuses writes. The directory is
@@ -110,7 +113,7 @@ func (p opener) strict() (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := p.finish(db, stor)
+	s, err := p.finish(db, stor, true)
 	if err != nil {
 		return nil, errors.Join(err, db.Close(), stor.Close())
 	}
@@ -142,7 +145,7 @@ func (p opener) lenient(cause error) (*Store, error) {
 			return giveUp(err)
 		}
 	}
-	s, err := p.finish(db, stor)
+	s, err := p.finish(db, stor, false)
 	if err != nil {
 		return giveUp(err)
 	}
@@ -169,7 +172,7 @@ func (p opener) record(db *leveldb.DB, report *Report) error {
 	b.Put(key, seal(key, report.found.append(nil)))
 	key = []byte{kindFormat}
 	b.Put(key, []byte{formatVersion})
-	if err := db.Write(&b, &opt.WriteOptions{Sync: true}); err != nil {
+	if err := db.Write(&b, synced()); err != nil {
 		return err
 	}
 	return remove(p.suspect())
@@ -187,13 +190,22 @@ func (p opener) openDB(strict opt.Strict) (*leveldb.DB, storage.Storage, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	var stor storage.Storage = &syncedStorage{Storage: files, dir: p.data()}
+	dir := p.data()
+	var stor storage.Storage = &syncedStorage{Storage: files, sync: func() error { return syncDir(dir) }}
 	if p.o.wrap != nil {
 		stor = p.o.wrap(stor)
 	}
-	db, err := leveldb.Open(stor, &opt.Options{
+	db, err := openStorage(stor, strict, p.o.ReadOnly)
+	if err != nil {
+		return nil, nil, errors.Join(err, stor.Close())
+	}
+	return db, stor, nil
+}
+
+func openStorage(stor storage.Storage, strict opt.Strict, readOnly bool) (*leveldb.DB, error) {
+	return leveldb.Open(stor, &opt.Options{
 		Strict:                        strict,
-		ReadOnly:                      p.o.ReadOnly,
+		ReadOnly:                      readOnly,
 		WriteBuffer:                   writeBuffer,
 		BlockCacheCapacity:            8 << 20,
 		OpenFilesCacheCapacity:        128,
@@ -202,14 +214,11 @@ func (p opener) openDB(strict opt.Strict) (*leveldb.DB, storage.Storage, error) 
 		DisableSeeksCompaction:        true,
 		CompactionTableSizeMultiplier: 2,
 	})
-	if err != nil {
-		return nil, nil, errors.Join(err, stor.Close())
-	}
-	return db, stor, nil
 }
 
-// finish reads the counts and starts the writer.
-func (p opener) finish(db *leveldb.DB, stor storage.Storage) (*Store, error) {
+// finish reads the counts and starts the writer. With scan it also reads what a
+// listing will read; a lenient open has verified that already.
+func (p opener) finish(db *leveldb.DB, stor storage.Storage, scan bool) (*Store, error) {
 	if err := checkFormat(db, p.o.ReadOnly); err != nil {
 		return nil, err
 	}
@@ -226,7 +235,7 @@ func (p opener) finish(db *leveldb.DB, stor storage.Storage) (*Store, error) {
 	if err != nil {
 		return nil, asCorrupted(err)
 	}
-	if t.sessions != 0 || len(held) > 0 {
+	if scan {
 		if err := s.scan(); err != nil {
 			return nil, err
 		}
@@ -267,7 +276,7 @@ func checkFormat(db *leveldb.DB, readOnly bool) error {
 	if err := it.Error(); err != nil || readOnly {
 		return err
 	}
-	return db.Put([]byte{kindFormat}, []byte{formatVersion}, &opt.WriteOptions{Sync: true})
+	return db.Put([]byte{kindFormat}, []byte{formatVersion}, synced())
 }
 
 func asCorrupted(err error) error {

@@ -17,7 +17,7 @@ import (
 // Without it a power cut can take a whole journal of acknowledged writes.
 type syncedStorage struct {
 	storage.Storage
-	dir string
+	sync func() error // of the directory
 }
 
 func (s *syncedStorage) Create(fd storage.FileDesc) (storage.Writer, error) {
@@ -25,7 +25,7 @@ func (s *syncedStorage) Create(fd storage.FileDesc) (storage.Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := syncDir(s.dir); err != nil {
+	if err := s.sync(); err != nil {
 		w.Close()
 		return nil, err
 	}
@@ -36,14 +36,14 @@ func (s *syncedStorage) Rename(from, to storage.FileDesc) error {
 	if err := s.Storage.Rename(from, to); err != nil {
 		return err
 	}
-	return syncDir(s.dir)
+	return s.sync()
 }
 
 func (s *syncedStorage) SetMeta(fd storage.FileDesc) error {
 	if err := s.Storage.SetMeta(fd); err != nil {
 		return err
 	}
-	return syncDir(s.dir)
+	return s.sync()
 }
 
 func syncDir(dir string) error {

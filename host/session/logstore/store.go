@@ -106,7 +106,7 @@ func (s *Store) Load(id string) (session.Record, error) {
 func readRecord(r leveldb.Reader, id string) (session.Record, error) {
 	rec := session.Record{ID: id}
 	damage := func(what string, err error) error {
-		if !errors.Is(err, errSeal) {
+		if !errors.Is(err, errSeal) && !corrupted(err) {
 			return fmt.Errorf("session %s: read %s: %w", id, what, err)
 		}
 		if rec.Damage == "" {

@@ -18,6 +18,8 @@ const readBytes = 1 << 20
 
 // Mem is a session.Backend in memory.
 type Mem struct {
+	order sync.Mutex // held from taking a batch to the end of its done
+
 	mu     sync.Mutex
 	held   bool
 	queue  []queued
@@ -95,6 +97,8 @@ func (m *Mem) Waiting() int {
 
 // Sync makes the next n waiting batches durable.
 func (m *Mem) Sync(n int) {
+	m.order.Lock()
+	defer m.order.Unlock()
 	for range n {
 		m.mu.Lock()
 		if len(m.queue) == 0 {
