@@ -25,8 +25,16 @@
 //	token/revoke        admin   {id} → {}
 //	login/create        admin   {} → {url}
 //
-// The calls of outside agents (session/open, userQuestions/ask, await and
-// withdraw, inbox/claim and admit) are bound in outside.go.
+//	session/open           ask  {title?, agent:{kind:"external", name, cwd?}, key?} → {sessionId}
+//	userQuestions/ask      ask  {sessionId, requestId?, questions, timeout?, holdMs?, holder?} → standing
+//	userQuestions/await    ask  {sessionId, callId, holdMs?, holder?} → standing
+//	userQuestions/withdraw ask  {sessionId, callId} → {withdrawn}
+//	inbox/claim            ask  {sessionId, holder?, max?} → {messages, leaseMs}
+//	inbox/admit            ask  {sessionId, messageIds} → {admitted}
+//
+// A standing is {status:"answered", callId, answers, messageId?} (messageId is
+// what inbox/admit acknowledges), {status:"pending", callId, remainingMs,
+// shown?} or {status:"waiting", callId}.
 //
 // A message sent again under the messageId of one that waits or was read
 // is the same message. Without a messageId each call is a message of its own.

@@ -8,6 +8,7 @@ import (
 	"meanwhile/host/auth"
 	"meanwhile/host/gateway"
 	"meanwhile/host/jsonrpc"
+	"meanwhile/host/outside"
 	"meanwhile/host/question"
 	"meanwhile/host/session"
 )
@@ -28,6 +29,7 @@ type Options struct {
 	Sessions  *session.Store
 	Agents    *agent.Registry
 	Questions *question.Service
+	Outside   *outside.Service
 	Tokens    *auth.Tokens
 	Codes     *auth.Codes
 	// LoginURL is the link that signs a browser in with a code.
@@ -38,6 +40,7 @@ type Options struct {
 func Bind(g *gateway.Gateway, o Options) {
 	bindSessions(g, o)
 	bindQuestions(g, o)
+	bindOutside(g, o)
 	bindTokens(g, o)
 }
 

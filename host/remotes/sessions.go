@@ -208,6 +208,7 @@ func remove(ctx context.Context, o Options, sessionID string) error {
 	if err := o.Sessions.Delete(ctx, sessionID); err != nil {
 		return err
 	}
+	o.Outside.Forget(sessionID)
 	// Someone may have woken it meanwhile; its log takes nothing any more.
 	if a, ok := o.Agents.Get(sessionID); ok {
 		return o.Agents.Remove(ctx, a)

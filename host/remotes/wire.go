@@ -10,6 +10,7 @@ import (
 	"meanwhile/host/auth"
 	"meanwhile/host/gateway"
 	"meanwhile/host/jsonrpc"
+	"meanwhile/host/outside"
 	"meanwhile/host/question"
 	"meanwhile/host/session"
 )
@@ -63,6 +64,10 @@ func Wire(err error) *jsonrpc.Fault {
 	var refused *gateway.Error
 	if errors.As(err, &refused) {
 		return fault(refused.Code, refused.Field, refused.Message)
+	}
+	var told *outside.Error
+	if errors.As(err, &told) {
+		return fault(told.Code, told.Field, told.Message)
 	}
 	for _, s := range sentinels() {
 		if errors.Is(err, s.err) {
