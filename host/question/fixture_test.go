@@ -36,7 +36,12 @@ type rig struct {
 
 func newRig(t testing.TB, change ...func(*Options)) *rig {
 	t.Helper()
-	r := &rig{t: t, disk: sessiontest.NewMem(), gw: &fakeGateway{}, mod: &fakeModule{}, start: time.Now()}
+	return newRigOn(t, sessiontest.NewMem(), change...)
+}
+
+func newRigOn(t testing.TB, disk *sessiontest.Mem, change ...func(*Options)) *rig {
+	t.Helper()
+	r := &rig{t: t, disk: disk, gw: &fakeGateway{}, mod: &fakeModule{}, start: time.Now()}
 	r.store = sessiontest.OpenOn(t, r.disk)
 	r.reg = agent.NewRegistry(agent.Options{
 		Open:   r.store.Open,

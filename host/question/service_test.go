@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -800,20 +801,43 @@ func TestEveryCodeHasItsTexts(t *testing.T) {
 	}
 }
 
-func BenchmarkOpenAsks(b *testing.B) {
-	r := newRig(b)
+// retained opens n asks and returns what each keeps in memory, encoded questions
+// included, the log and the gateway's part not.
+func retained(t testing.TB, n int) float64 {
+	r := newRig(t)
 	r.gw.drop = true
-	a := r.agent(nil)
-	q := r.request(a)
-	ids := make([]string, b.N)
+	q := r.request(r.agent(nil))
+	ids := make([]string, n)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("call-%08d", i)
 	}
-	b.ReportAllocs()
-	b.ResetTimer()
-	for i := range b.N {
-		if _, err := r.svc.Start(q, ids[i], time.Hour, func(Outcome) {}); err != nil {
-			b.Fatal(err)
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for _, id := range ids {
+		if _, err := r.svc.Start(q, id, time.Hour, func(Outcome) {}); err != nil {
+			t.Fatal(err)
 		}
 	}
+	after := heap()
+	if got := r.svc.Stats().Open; got != n {
+		t.Fatalf("%d asks open, want %d", got, n)
+	}
+	runtime.KeepAlive(ids)
+	return float64(after-before) / float64(n)
+}
+
+func TestOpenAskIsSmall(t *testing.T) {
+	if got := retained(t, 10_000); got > 1024 {
+		t.Errorf("an open ask keeps %.0f bytes, want at most 1024", got)
+	}
+}
+
+func BenchmarkOpenAsks(b *testing.B) {
+	b.ReportAllocs()
+	b.ReportMetric(retained(b, max(b.N, 1000)), "retained-B/ask")
 }
