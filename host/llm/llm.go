@@ -42,6 +42,7 @@ type Message struct {
 	Content    []Part
 	ToolCallID string // for RoleTool: the call this answers
 	IsError    bool   // for RoleTool: the call failed
+	Source     string // for RoleUser: the kind of its source; never sent, a scripted model may look at it
 }
 
 // Text joins the text parts of a message.
