@@ -73,7 +73,7 @@ func (s *Service) Ask(ctx context.Context, p Party, sessionID string, q Asking, 
 		// Bound to no caller: one that leaves ends its call and not the ask.
 		s.work.Go(func() { r.start(a, known, args, parsed) })
 	}
-	return r.hold(ctx, p, a, known, hold)
+	return r.hold(ctx, p, a, known, hold, false)
 }
 
 // parse puts the call together as the tool would have got it, and checks it.
@@ -113,7 +113,7 @@ func (s *Service) Await(ctx context.Context, p Party, sessionID, callID string, 
 	if k == nil {
 		return Standing{}, &Error{CodeUnknownCall, "callId", "names no ask of this session"}
 	}
-	return r.hold(ctx, p, a, k, hold)
+	return r.hold(ctx, p, a, k, hold, true)
 }
 
 // start records an ask and sends it out.
@@ -136,7 +136,7 @@ func (r *room) start(a *agent.Agent, k *ask, args string, q projection.Ask) {
 	}
 	// The outcome may come before Start returns; the room settles it after.
 	started := make(chan struct{})
-	w, err := r.svc.opt.Questions.Start(question.Request{Agent: a, CallID: k.callID, Questions: q.Questions}, timeout,
+	w, err := r.svc.opt.Questions.Start(question.Request{Agent: a, CallID: k.callID, Questions: q.Questions}, k.callID, timeout,
 		func(o question.Outcome) {
 			r.svc.work.Go(func() {
 				<-started

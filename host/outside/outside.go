@@ -46,7 +46,7 @@ func (e *Error) Error() string { return e.Code + ": " + e.Field + ": " + e.Messa
 
 // Questions is what this package needs of the question service.
 type Questions interface {
-	Start(r question.Request, timeout time.Duration, done func(question.Outcome)) (*question.Wait, error)
+	Start(r question.Request, callID string, timeout time.Duration, done func(question.Outcome)) (*question.Wait, error)
 	Withdraw(ctx context.Context, a *agent.Agent, callID string) (bool, error)
 }
 

@@ -148,7 +148,9 @@ func (r *room) wake() {
 }
 
 // hold keeps a call open until its ask has something to say, or the hold ends.
-func (r *room) hold(ctx context.Context, p Party, a *agent.Agent, k *ask, hold time.Duration) (Standing, error) {
+// A call that came while the ask was open ends when it turns continued, so that
+// the agent goes on; only an await of a continued one holds for the reply.
+func (r *room) hold(ctx context.Context, p Party, a *agent.Agent, k *ask, hold time.Duration, await bool) (Standing, error) {
 	if hold == 0 {
 		hold = HoldDefault
 	}
@@ -156,6 +158,7 @@ func (r *room) hold(ctx context.Context, p Party, a *agent.Agent, k *ask, hold t
 	defer over.Stop()
 	r.mu.Lock()
 	k.holders++
+	late := await && k.phase == closed
 	r.mu.Unlock()
 	defer func() {
 		r.mu.Lock()
@@ -167,7 +170,7 @@ func (r *room) hold(ctx context.Context, p Party, a *agent.Agent, k *ask, hold t
 		changed, bell := k.changed, r.bell
 		r.mu.Unlock()
 		st, say, err := r.look(ctx, p, a, k)
-		if err != nil || say == final || say == soFar && ended {
+		if err != nil || say == final || say == soFar && ended || say == untilReply && (ended || !late) {
 			return st, err
 		}
 		select {
@@ -187,9 +190,10 @@ func (r *room) hold(ctx context.Context, p Party, a *agent.Agent, k *ask, hold t
 type say uint8
 
 const (
-	final   say = iota
-	soFar       // true now, but a hold may bring more
-	between     // something is being recorded; it has an end of its own, the disk's
+	final      say = iota
+	soFar          // open: a hold may bring the outcome
+	untilReply     // continued: a hold may bring the reply
+	between        // something is being recorded; it has an end of its own, the disk's
 )
 
 // look says where an ask stands.
@@ -233,7 +237,7 @@ func (r *room) look(ctx context.Context, p Party, a *agent.Agent, k *ask) (Stand
 	case queued:
 		ok, err := a.Passive().Take(ctx, reply.ID, p.Holder, LeaseFor)
 		if err != nil || !ok {
-			return st, soFar, err
+			return st, untilReply, err
 		}
 		r.handReplies(p, reply.ID)
 		v, _ := value.ParseString(reply.Text)
@@ -241,7 +245,7 @@ func (r *room) look(ctx context.Context, p Party, a *agent.Agent, k *ask) (Stand
 		st.Status, st.MessageID = Answered, reply.ID
 		return st, final, nil
 	case active:
-		return st, soFar, nil
+		return st, untilReply, nil
 	}
 	if code == "" {
 		code = question.CodeWithdrawn
