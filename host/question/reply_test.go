@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -543,7 +544,7 @@ func TestWithdrawOfAnAskJustAnswered(t *testing.T) {
 // Answers, withdrawals, admissions and discards of the same asks at once. At the
 // end the log must tell a story in which everybody was told the truth.
 func TestHammer(t *testing.T) {
-	const asks, people, rounds = 4, 4, 25
+	const asks, people, rounds = 12, 4, 60
 	r := newRig(t)
 	a := r.agent(nil)
 	for i := range asks {
@@ -564,14 +565,14 @@ func TestHammer(t *testing.T) {
 		})
 		return ids
 	}
-	var wg sync.WaitGroup
+	var wg, pressing sync.WaitGroup
 	for p := range people {
-		wg.Go(func() {
+		pressing.Go(func() {
 			rnd := rand.New(rand.NewPCG(uint64(p), 1))
 			for n := range rounds {
 				ask, id := fmt.Sprint("c", rnd.IntN(asks)), fmt.Sprintf("m-%d-%d", p, n)
 				for range 1 + rnd.IntN(2) { // sometimes pressed twice
-					wg.Go(func() {
+					pressing.Go(func() {
 						res, err := r.svc.Answer(ctx, a, ask, []byte(good), id, "")
 						mu.Lock()
 						defer mu.Unlock()
@@ -585,11 +586,19 @@ func TestHammer(t *testing.T) {
 						}
 					})
 				}
+				runtime.Gosched()
 			}
 		})
 	}
+	done := make(chan struct{})
+	wg.Go(func() { pressing.Wait(); close(done) })
 	wg.Go(func() {
-		for range rounds {
+		for {
+			select {
+			case <-done:
+				return
+			default:
+			}
 			for _, id := range queued() {
 				if _, err := a.RemoveQueued(ctx, id); err != nil {
 					t.Errorf("discard: %v", err)
@@ -609,6 +618,7 @@ func TestHammer(t *testing.T) {
 			taken[ask] = ok
 			mu.Unlock()
 			r.result(a, w, fmt.Sprintf(`{"withdrawn":%v}`, ok))
+			runtime.Gosched()
 		}
 		for _, id := range queued() {
 			if _, err := a.Passive().Admit(ctx, []string{id}); err != nil {

@@ -11,6 +11,9 @@ import (
 	"meanwhile/shared/projection"
 )
 
+// CodeBadArguments: the arguments of a withdrawal name no call.
+const CodeBadArguments = "BAD_ARGUMENTS"
+
 // Withdrawer is what the withdraw tool needs of the question service.
 type Withdrawer interface {
 	Withdraw(ctx context.Context, a *agent.Agent, callID string) (bool, error)
@@ -35,7 +38,7 @@ func (t *Withdraw) Spec() tool.Spec {
 // Run takes a question back.
 func (t *Withdraw) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	bad := func(field, message string) (tool.Result, error) {
-		return tool.Result{}, &tool.Error{Name: question.ErrorName, Code: "BAD_ARGUMENTS", Message: sentence(field, message)}
+		return tool.Result{}, &tool.Error{Name: question.ErrorName, Code: CodeBadArguments, Message: sentence(field, message)}
 	}
 	v, err := value.ParseString(c.Arguments)
 	if err != nil {
