@@ -313,7 +313,8 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	land := l.remove()
-	s.freeKey(l.state.Header.Owner, l.state.Header.Key, id)
+	h := l.Header()
+	s.freeKey(h.Owner, h.Key, id)
 	<-land.done
 	s.mu.Lock()
 	delete(s.slots, id)
