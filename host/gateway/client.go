@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -242,7 +243,7 @@ func (g *Gateway) activate(c *client, conn *jsonrpc.Conn) {
 		}
 		c.stage, c.conn, c.next, c.syncAt = ready, conn, s.head, s.lastSeq
 		// By number: connection order, whoever was initialized first.
-		at, _ := slices.BinarySearchFunc(s.clients, c.no, func(x *client, no uint64) int { return int(x.no) - int(no) })
+		at, _ := slices.BinarySearchFunc(s.clients, c.no, func(x *client, no uint64) int { return cmp.Compare(x.no, no) })
 		s.clients = slices.Insert(s.clients, at, c)
 	})
 	close(c.ready)
