@@ -10,6 +10,7 @@ import (
 	"meanwhile/host/internal/id"
 	"meanwhile/host/session"
 	"meanwhile/shared/event"
+	"meanwhile/shared/projection"
 )
 
 type sessionParams struct {
@@ -201,6 +202,12 @@ func remove(ctx context.Context, o Options, sessionID string) error {
 		return err
 	}
 	if a, ok := o.Agents.Get(sessionID); ok {
+		// An outside agent's asks are held by nobody's turn: end them here.
+		for _, callID := range openAsks(a.Log()) {
+			if w, ok := o.Questions.Lookup(sessionID, callID); ok {
+				w.Abort()
+			}
+		}
 		if err := o.Agents.Remove(ctx, a); err != nil {
 			return err
 		}
@@ -214,4 +221,16 @@ func remove(ctx context.Context, o Options, sessionID string) error {
 		return o.Agents.Remove(ctx, a)
 	}
 	return nil
+}
+
+func openAsks(l *session.Log) []string {
+	var ids []string
+	l.View(func(s *session.State) {
+		for q := range s.Questions.AllActive {
+			if q.State == projection.Open {
+				ids = append(ids, q.CallID)
+			}
+		}
+	})
+	return ids
 }
