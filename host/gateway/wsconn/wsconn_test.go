@@ -25,19 +25,27 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // serve upgrades every request and gives the transport to f; it waits for f.
 func serve(t *testing.T, cfg Config, f func(jsonrpc.Transport)) (url string) {
 	t.Helper()
-	var wg sync.WaitGroup
+	// The server does not wait for hijacked connections, and a WaitGroup must
+	// not be added to while it is waited for.
+	var mu sync.Mutex
+	var running []chan struct{}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		tr, err := Upgrade(w, r, cfg)
-		if err != nil {
-			return
+		done := make(chan struct{})
+		defer close(done)
+		mu.Lock()
+		running = append(running, done)
+		mu.Unlock()
+		if tr, err := Upgrade(w, r, cfg); err == nil {
+			f(tr)
 		}
-		wg.Add(1)
-		defer wg.Done()
-		f(tr)
 	}))
 	t.Cleanup(func() {
 		s.Close()
-		wg.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, done := range running {
+			<-done
+		}
 	})
 	return "ws" + strings.TrimPrefix(s.URL, "http")
 }
