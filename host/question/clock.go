@@ -12,7 +12,9 @@ type Clock func() Instant
 // while Linux sleeps, so the time asleep is added to it, in steps of at least a
 // second: below that it is the noise of reading two clocks one after the other,
 // which must not make time run backwards.
-func SystemClock() Clock {
+func SystemClock() Clock { return systemClock(asleep) }
+
+func systemClock(asleep func() time.Duration) Clock {
 	var slept atomic.Int64
 	start, before := time.Now(), asleep()
 	return func() Instant {

@@ -195,7 +195,7 @@ func (s *Service) steer(ctx context.Context, a *agent.Agent, callID string, asks
 
 // checkAnswer lets the module judge an answer, late or in time.
 func (s *Service) checkAnswer(questions, answer []byte) *Error {
-	p, err := s.opt.Validator.CheckAnswer(s.ctx, questions, answer)
+	p, err := s.opt.Validator.CheckAnswer(context.Background(), questions, answer)
 	switch {
 	case err != nil:
 		s.opt.Logger.Error("answer not checked", "err", err)

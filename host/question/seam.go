@@ -73,7 +73,8 @@ type Agents interface {
 }
 
 // Validator runs the checks in the module that the clients run, too. A Problem
-// is the caller's fault; an error is the host's, and settles nothing.
+// is the caller's fault; an error is the host's, and settles nothing. A check is
+// bounded by itself: even a stopping host waits for it.
 type Validator interface {
 	CheckAsk(ctx context.Context, questionsJSON []byte) (*projection.Problem, error)
 	CheckAnswer(ctx context.Context, questionsJSON, answerJSON []byte) (*projection.Problem, error)

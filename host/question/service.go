@@ -222,7 +222,7 @@ func (s *Service) admit(r Request, timeout time.Duration) error {
 
 // checkAsk asks the module, which has the last word over the batch as sent.
 func (s *Service) checkAsk(questions []byte) error {
-	p, err := s.opt.Validator.CheckAsk(s.ctx, questions)
+	p, err := s.opt.Validator.CheckAsk(context.Background(), questions)
 	switch {
 	case err != nil:
 		s.opt.Logger.Error("ask not checked", "err", err)
