@@ -2,6 +2,7 @@ package question
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -393,5 +394,87 @@ func everyOrder(t *testing.T, names []string) {
 	explore(world{w: timedWait(at(0), 100*ms, time.Hour)}, names, nil)
 	if want := 5040; count < want { // 7!
 		t.Errorf("explored %d orders, want at least %d", count, want)
+	}
+}
+
+// Long random lives: inputs repeat, several clients claim, the machine sleeps.
+// At every moment the timer is the one that the claims call for, and in the end
+// there is one settlement.
+func TestWaitRandomLives(t *testing.T) {
+	const timeout, hold, moves = 100 * ms, 300 * ms, 40
+	for seed := range uint64(5000) {
+		rnd := rand.New(rand.NewPCG(seed, 4))
+		x := world{w: timedWait(at(0), timeout, hold)}
+		check := func(did string) {
+			next, armed := x.w.next()
+			switch {
+			case len(x.verdicts) > 1:
+				t.Fatalf("seed %d, after %s: settled %v", seed, did, x.verdicts)
+			case x.w.phase != phaseOut && armed:
+				t.Fatalf("seed %d, after %s: a timer in phase %d", seed, did, x.w.phase)
+			case x.w.phase == phaseOut && len(x.w.claims) == 0 && next != max(x.w.due, x.w.grace):
+				t.Fatalf("seed %d, after %s: unclaimed, next %v, want the deadline %v", seed, did, next, x.w.due)
+			case x.w.phase == phaseOut && len(x.w.claims) > 0 && next != max(x.w.due+hold, x.w.grace):
+				t.Fatalf("seed %d, after %s: claimed, next %v, want the bound %v", seed, did, next, x.w.due+hold)
+			case x.w.due > timeout:
+				t.Fatalf("seed %d, after %s: the deadline moved away to %v", seed, did, x.w.due)
+			case x.w.phase == phaseEnded && len(x.verdicts) == 0:
+				t.Fatalf("seed %d, after %s: ended without a verdict", seed, did)
+			}
+		}
+		for range moves {
+			client := string(rune('a' + rnd.IntN(3)))
+			did := ""
+			switch rnd.IntN(12) {
+			case 0, 1, 2:
+				did = "attach " + client
+				x.ids++
+				_, _, fx := x.w.attach(at(x.now), claim{x.ids, client})
+				x.take(fx)
+			case 3, 4:
+				did = "left " + client
+				x.take(x.w.left(at(x.now), client))
+			case 5:
+				did = "detach"
+				x.take(x.w.detach(at(x.now), rnd.Uint64N(x.ids+1)))
+			case 6, 7:
+				did = "time passes"
+				x.now += time.Duration(rnd.IntN(20)) * ms
+				x.take(x.w.tick(at(x.now)))
+			case 8:
+				did = "delegate"
+				x.settle(endUnhandled, "")
+			case 9:
+				did = "sleep"
+				if rnd.IntN(4) == 0 {
+					x.now += 50 * ms
+					x.w.wake(at(x.now))
+				}
+			case 10:
+				did = "gateway"
+				if len(x.duties) > 0 {
+					x.duty(rnd.IntN(len(x.duties)))
+				}
+			case 11:
+				did = "end"
+				if rnd.IntN(6) == 0 {
+					x.take(x.w.stop(CodeAborted))
+				} else if rnd.IntN(6) == 0 {
+					x.settle(endResult, "")
+				}
+			}
+			check(did)
+		}
+		for len(x.duties) > 0 {
+			x.duty(0)
+		}
+		x.take(x.w.tick(at(time.Hour)))
+		for len(x.duties) > 0 {
+			x.duty(0)
+		}
+		check("the end")
+		if len(x.verdicts) != 1 || len(x.w.claims) != 0 {
+			t.Fatalf("seed %d: %d settlements and %d claims at the end", seed, len(x.verdicts), len(x.w.claims))
+		}
 	}
 }
