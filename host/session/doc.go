@@ -30,7 +30,9 @@
 // repairs it. Whoever drives a turn must hold the *Log until the turn is over.
 //
 // A damaged log (Log.Damage is set) can be read, listed and followed up to the
-// fault and deleted; Update returns ErrDamaged. It never stops other sessions.
+// fault, forked from what is readable, and deleted; Update returns ErrDamaged.
+// It never stops other sessions. Damage that the backend did not find is found
+// when the log is first read: listing reads none.
 //
 // # Wire shapes
 //
@@ -46,6 +48,7 @@
 //	{"events":[…],"changes":{…},"seq":n}
 //	    one batch on disk, applied whole: first changes to the projections, as
 //	    projection.Delta.Append writes them, {} when there are none
+//	    (a new title or archive mark comes by the list, not here)
 //	{"preview":{"turn":t,"step":s,"text":"…"}}
 //	    unfinished model text. text is what came since the follower's last
 //	    preview of that turn and step; its first has everything so far
@@ -77,5 +80,5 @@
 //
 // See the constants: maxChangeBytes and maxChangeEvents a change, ringBatches and
 // ringBytes a follower may lag before ErrLagged, chunkEvents a history item,
-// rowEntries and rowBytes a row, maxTitle a title, lineMax an imported line.
+// rowEntries and rowBytes a row, maxTitle and maxHeader a header, lineMax an imported line.
 package session

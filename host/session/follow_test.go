@@ -226,7 +226,7 @@ func TestFollowHandOver(t *testing.T) {
 
 func TestFollowEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, err := session.Open(sessiontest.NewMem(), session.Options{Fatal: func(error) {}})
+		s, err := session.Open(sessiontest.NewMem(), session.Options{Fatal: func(err error) { t.Errorf("closing was taken for a failure: %v", err) }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,6 +249,13 @@ func TestFollowEnds(t *testing.T) {
 		}
 		if err := <-d2; !errors.Is(err, session.ErrClosed) {
 			t.Errorf("after close: got %v, want ErrClosed", err)
+		}
+		c, err := kept.Update(func(*session.State) ([]event.Draft, error) { return []event.Draft{user("a", "x")}, nil })
+		if err == nil {
+			err = c.Wait(ctx)
+		}
+		if !errors.Is(err, session.ErrClosed) || errors.Is(err, session.ErrUnknown) {
+			t.Errorf("update after close: got %v, want ErrClosed", err)
 		}
 	})
 }

@@ -33,7 +33,7 @@ func (s *Store) Fork(ctx context.Context, parent string, at *int64, change func(
 		change(&h)
 	}
 	h.Version, h.ID, h.CreatedAt, h.ParentSession, h.InheritedEventCount = event.Version, id.New(), s.now(), parent, 0
-	if err := checkTitle(h.Title); err != nil {
+	if err := checkHeader(h); err != nil {
 		return nil, err
 	}
 	sl := &slot{ready: make(chan struct{})}
@@ -86,11 +86,16 @@ func (s *Store) fork(ctx context.Context, parent string, h event.Header, end int
 
 // abandon removes what was built of a session that never came to be.
 func (s *Store) abandon(id string) {
-	s.backend.Write(Batch{Session: id, Stage: StageDrop}, func(err error) {
+	s.backend.Write(Batch{Session: id, Stage: StageDrop}, s.noted("session "+id))
+}
+
+// noted is the done of a write that nobody waits for.
+func (s *Store) noted(what string) func(error) {
+	return func(err error) {
 		if err != nil {
-			s.fail(err)
+			_ = s.failed(what, err)
 		}
-	})
+	}
 }
 
 // copyEvents copies events as they are recorded and folds them into b. built
@@ -116,11 +121,7 @@ func (s *Store) copyEvents(ctx context.Context, from, to string, end int64, b *B
 		}
 		// The chunks need no wait: they are written in order, and only the
 		// last batch makes the session exist.
-		s.backend.Write(Batch{Session: to, Stage: StageBuild, First: next, Events: raws}, func(err error) {
-			if err != nil {
-				s.fail(err)
-			}
-		})
+		s.backend.Write(Batch{Session: to, Stage: StageBuild, First: next, Events: raws}, s.noted("session "+to))
 		built = true
 		next += int64(len(raws))
 	}

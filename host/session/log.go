@@ -135,7 +135,7 @@ func (l *Log) SetHeader(change func(*event.Header)) (*Commit, error) {
 	change(&h)
 	h.Version, h.ID, h.CreatedAt, h.Key, h.Owner = old.Version, old.ID, old.CreatedAt, old.Key, old.Owner
 	h.ParentSession, h.InheritedEventCount = old.ParentSession, old.InheritedEventCount
-	if err := checkTitle(h.Title); err != nil {
+	if err := checkHeader(h); err != nil {
 		return nil, err
 	}
 	l.state.Header = h
@@ -211,8 +211,7 @@ func (l *Log) write(b Batch, item *Item) *landing {
 	l.store.backend.Write(b, func(err error) {
 		switch {
 		case err != nil:
-			land.err = fmt.Errorf("session %s: %w: %w", l.id, ErrUnknown, err)
-			l.store.fail(land.err)
+			land.err = l.store.failed("session "+l.id, err)
 			l.feed.end(land.err)
 		case drop:
 			l.store.list.remove(l.id)

@@ -48,6 +48,11 @@ func (s *Store) RepairAll(ctx context.Context) (repaired int, err error) {
 	return repaired, nil
 }
 
+// Repair closes the turn that nobody drives any more, as Open does for a log
+// that it reads: a log still in memory, because somebody holds it, is not read
+// again. Only who knows that no driver is left may call it.
+func (l *Log) Repair() error { return l.repair() }
+
 // errBalanced ends a repair that has nothing to do.
 var errBalanced = errors.New("log is balanced")
 

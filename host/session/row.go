@@ -13,10 +13,12 @@ import (
 )
 
 const (
-	maxTitle   = 200       // characters of a title
-	firstWords = 80        // characters of a title taken from the first message
-	rowEntries = 64        // active asks, and queued messages, in one row
-	rowBytes   = 256 << 10 // of both together
+	maxTitle     = 200      // characters of a title
+	maxHeader    = 64 << 10 // bytes of an encoded header
+	maxSessionID = 128
+	firstWords   = 80        // characters of a title taken from the first message
+	rowEntries   = 64        // active asks, and queued messages, in one row
+	rowBytes     = 256 << 10 // of both together
 )
 
 // The statuses of a row beside the kinds of a turn's end.
@@ -240,9 +242,12 @@ func printable(r rune) rune {
 	return r
 }
 
-func checkTitle(title string) error {
-	if len([]rune(title)) > maxTitle || strings.Map(printable, title) != title {
+func checkHeader(h event.Header) error {
+	if len([]rune(h.Title)) > maxTitle || strings.Map(printable, h.Title) != h.Title {
 		return ErrBadTitle
+	}
+	if len(h.ID) > maxSessionID || len(event.AppendHeader(nil, h)) > maxHeader {
+		return fmt.Errorf("header over %d bytes or id over %d: %w", maxHeader, maxSessionID, ErrTooLarge)
 	}
 	return nil
 }

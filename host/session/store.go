@@ -33,7 +33,7 @@ type Store struct {
 	log     *slog.Logger
 	list    list
 
-	failed sync.Once
+	failOnce sync.Once
 
 	mu     sync.Mutex
 	slots  map[string]*slot
@@ -106,12 +106,19 @@ func (s *Store) relist(id string) error {
 
 func (s *Store) now() int64 { return s.clock().UnixMilli() }
 
-// fail reports the first failed write.
-func (s *Store) fail(err error) {
-	s.failed.Do(func() {
+// failed makes the error of a write that the backend did not take, and reports
+// the first one. A write after Close is refused, not unknown: a host that stops
+// leaves the rest to repair.
+func (s *Store) failed(what string, err error) error {
+	if errors.Is(err, ErrClosed) {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	err = fmt.Errorf("%s: %w: %w", what, ErrUnknown, err)
+	s.failOnce.Do(func() {
 		s.log.Error("storage failed, the process must stop", "err", err)
 		s.fatal(err)
 	})
+	return err
 }
 
 // Close ends the followers of the list and of all logs, writes what is queued
@@ -236,7 +243,7 @@ func (s *Store) OpenOrCreate(ctx context.Context, h event.Header) (l *Log, creat
 	if h.CreatedAt == 0 {
 		h.CreatedAt = s.now()
 	}
-	if err := checkTitle(h.Title); err != nil {
+	if err := checkHeader(h); err != nil {
 		return nil, false, err
 	}
 	sl := &slot{ready: make(chan struct{})}

@@ -394,6 +394,9 @@ func TestHeaderRules(t *testing.T) {
 	if diff := cmp.Diff(before, l.Header()); diff != "" {
 		t.Errorf("header (-want +got):\n%s", diff)
 	}
+	if _, err := s.Create(ctx, event.Header{CWD: strings.Repeat("x", 65<<10)}); !errors.Is(err, session.ErrTooLarge) {
+		t.Errorf("a large header: got %v, want ErrTooLarge", err)
+	}
 	if _, err := s.Create(ctx, event.Header{ID: l.ID()}); err == nil {
 		t.Error("a second session with the same id")
 	}

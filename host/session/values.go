@@ -1,9 +1,6 @@
 package session
 
-import (
-	"errors"
-	"fmt"
-)
+import "errors"
 
 // valueKeyMax and valueMax bound one keyed value.
 const (
@@ -38,8 +35,7 @@ func (v Values) write(kind, key string, data []byte) error {
 	land := newLanding()
 	v.s.backend.Write(Batch{Values: []Value{{kind, key, data}}}, func(err error) {
 		if err != nil {
-			land.err = fmt.Errorf("store %s value: %w: %w", kind, ErrUnknown, err)
-			v.s.fail(land.err)
+			land.err = v.s.failed("store "+kind+" value", err)
 		}
 		close(land.done)
 	})

@@ -271,6 +271,17 @@ func TestGapIsMarked(t *testing.T) {
 		}
 		s.Close()
 	}
+	// A torn end later on is no new damage, and leaves no second copy.
+	if err := os.WriteFile(filepath.Join(dir, "suspect"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := mustOpen(t, dir, quiet()).Report()
+	if r == nil || !r.Intact() || len(r.Known) != 1 {
+		t.Errorf("later lenient open: %+v; want an intact report with one known fault", r)
+	}
+	if aside, _ := filepath.Glob(filepath.Join(dir, "aside-*")); len(aside) != 1 {
+		t.Errorf("copies: %v; want the first one only", aside)
+	}
 }
 
 // Whole sessions and ends of logs that are gone leave no gap; the tally tells.

@@ -251,7 +251,7 @@ func (p opener) finish(db *leveldb.DB, stor storage.Storage, scan bool) (*Store,
 // markSuspect leaves word for the next open. Only corruption is worth it: a
 // full disk is no reason to distrust what is there.
 func (p opener) markSuspect(err error) {
-	if ldberrors.IsCorrupted(err) || corrupted(err) {
+	if corrupted(err) {
 		if werr := os.WriteFile(p.suspect(), []byte(err.Error()+"\n"), 0o600); werr != nil {
 			p.o.Log.Error("could not mark the store as suspect", "err", werr)
 		}

@@ -17,6 +17,7 @@ type Report struct {
 	Cause  string          // why the full checks refused it
 	Aside  string          // the copy made first; removed again when Intact
 	Faults []session.Fault // one for each damaged session
+	Known  []session.Fault // the same, but found by an earlier open
 
 	// What the tally counted and nothing accounts for. Sessions that are gone
 	// whole and events gone from the end of a log leave no other trace.
@@ -29,7 +30,7 @@ type Report struct {
 	found tally
 }
 
-// Intact reports that nothing is missing: the ordinary torn end of a killed
+// Intact reports that nothing is newly missing: the ordinary torn end of a killed
 // process, whose last writes were never acknowledged.
 func (r *Report) Intact() bool {
 	return len(r.Faults) == 0 && r.MissingSessions == 0 && r.MissingEvents == 0 && !r.NoTally && r.Unreadable == ""
@@ -45,6 +46,9 @@ func (r *Report) String() string {
 	fmt.Fprintf(&b, "Copy from before: %s\n", r.Aside)
 	for _, f := range r.Faults {
 		fmt.Fprintf(&b, "- session %s: seq %d: %s\n", f.Session, f.Seq, f.Reason)
+	}
+	if len(r.Known) > 0 {
+		fmt.Fprintf(&b, "- %d sessions were known to be damaged\n", len(r.Known))
 	}
 	if r.NoTally {
 		b.WriteString("- the count of sessions and events is gone, so whole sessions may be missing\n")
@@ -182,9 +186,10 @@ func (c *checker) conclude(r *Report) {
 		}
 		f := l.fault
 		switch {
-		case f != nil:
 		case l.damaged != "":
-			f = &session.Fault{Session: id, Seq: l.events, Reason: l.damaged}
+			r.Known = append(r.Known, session.Fault{Session: id, Seq: l.events, Reason: l.damaged})
+			continue
+		case f != nil:
 		case !l.header:
 			f = &session.Fault{Session: id, Seq: -1, Reason: "header is missing"}
 		case l.count < 0:
