@@ -116,6 +116,14 @@ func (r *Registry) Live() []*Agent {
 	return out
 }
 
+// Wake lets every live agent try again what was blocked, when the settings
+// changed.
+func (r *Registry) Wake() {
+	for _, a := range r.Live() {
+		a.driver.Wake(-1)
+	}
+}
+
 // Resume returns the live agent of a session, opening a cold one as a root.
 // However many ask, it is opened once; one that leaves does not end it for the
 // others.
@@ -231,6 +239,11 @@ func (r *Registry) make(owner *Agent, open func(context.Context) (*session.Log, 
 	}
 	if fault := log.Damage(); fault != nil {
 		return nil, fault
+	}
+	// Someone may have held the log since a driver stopped in the middle of a
+	// turn; then it was not read, and so not repaired, when it was opened.
+	if err := log.Repair(); err != nil {
+		return nil, err
 	}
 	a := &Agent{log: log, owner: owner, registry: r}
 	if a.driver, err = r.options.Attach(a); err != nil {

@@ -268,7 +268,7 @@ func TestIdleAgentsClose(t *testing.T) {
 		if n := len(w.Agents.Live()); n != 7 {
 			t.Errorf("%d agents live a tick before the time, want all 7", n)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		w.Agents.Get("used")
 		w.Create(event.Header{ID: "late"})
 		synctest.Wait()
@@ -476,5 +476,75 @@ func TestQueuesAtTheStart(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// Agents that are asked for, steered, removed in the middle of their turns and
+// resumed at once: one at a time writes the log, and no message is lost.
+func TestHammer(t *testing.T) {
+	const writers, each = 6, 30
+	model := agenttest.Respond(func(n int, _ llm.Request) agenttest.Reply {
+		if n%3 == 0 {
+			return agenttest.Use(agenttest.Call("", "nothing", "{}"))
+		}
+		return agenttest.Say("ok")
+	})
+	w := agenttest.New(t, agenttest.Options{Model: model})
+	id := sessiontest.Create(t, w.Store).ID()
+	ctx := context.Background()
+	var all sync.WaitGroup
+	for i := range writers {
+		all.Go(func() {
+			for j := range each {
+				for {
+					a := w.Resume(id)
+					err := a.Steer(ctx, agenttest.Message(fmt.Sprintf("w%d-%d", i, j)))
+					if j%5 == 4 {
+						if err := w.Agents.Remove(ctx, a); err != nil {
+							t.Error(err)
+						}
+					}
+					if err == nil {
+						break
+					}
+					if !errors.Is(err, agent.ErrNotLive) {
+						t.Error(err)
+						break
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	a := w.Resume(id)
+	agenttest.Steer(t, a, "last")
+	if err := a.Driver().Settled(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Status(); got.State != agent.Idle {
+		t.Errorf("status = %v, want idle", got)
+	}
+	admitted := map[string]int{}
+	turns := 0
+	for _, e := range sessiontest.Events(t, a.Log()) {
+		switch e.Type {
+		case event.TypeUserMessage:
+			admitted[agenttest.Line(t, e)]++
+		case event.TypeTurnStart:
+			turns++
+		case event.TypeTurnEnd:
+			turns--
+		}
+		if turns < 0 || turns > 1 {
+			t.Fatalf("event %d: %d turns are open", e.Seq, turns)
+		}
+	}
+	if want := writers*each + 1; len(admitted) != want {
+		t.Errorf("%d messages were admitted, want %d", len(admitted), want)
+	}
+	for line, n := range admitted {
+		if n != 1 {
+			t.Errorf("%s %d times", line, n)
+		}
 	}
 }

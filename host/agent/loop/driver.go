@@ -18,6 +18,7 @@ import (
 // Limits of texts.
 const (
 	ReplyMax  = 2 << 20   // bytes of one reply of the model, calls and reasoning included
+	recordMax = 7 << 19   // bytes of the same as recorded, below what one batch holds
 	ResultMax = 512 << 10 // bytes of one tool result
 )
 
@@ -134,16 +135,17 @@ func (d *Driver) Wake(seq int64) {
 // agent.ErrNothing when there is nothing to go on from and the model's error
 // when there is none.
 func (d *Driver) Continue() error {
-	var waiting int
-	var cut, running bool
-	d.log.View(func(s *session.State) {
-		waiting, running = s.Inbox.Len(), s.TurnOpen
-		cut = s.Turn > 0 && s.Ended != event.TurnCompleted
-	})
-	switch {
-	case running:
+	d.mu.Lock()
+	running := d.state.phase != Idle
+	d.mu.Unlock()
+	if running {
 		return nil
-	case waiting == 0 && !cut:
+	}
+	nothing := false
+	d.log.View(func(s *session.State) {
+		nothing = s.Inbox.Len() == 0 && (s.Turn == 0 || s.Ended == event.TurnCompleted)
+	})
+	if nothing {
 		return agent.ErrNothing
 	}
 	if _, err := d.options.Model(d.agent); err != nil {
@@ -202,12 +204,12 @@ func (d *Driver) send(n note) {
 // Status is the driver's part of a session row.
 func (d *Driver) Status() agent.Status {
 	d.mu.Lock()
-	phase, blocked := d.state.phase, d.state.blocked
+	phase, running, blocked := d.state.phase, d.state.running, d.state.blocked
 	d.mu.Unlock()
 	switch {
 	case phase == Working:
 		return agent.Status{State: agent.Waiting}
-	case phase != Idle:
+	case running: // also between two turns
 		return agent.Status{State: agent.Running}
 	}
 	var out agent.Status

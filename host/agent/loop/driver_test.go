@@ -94,6 +94,8 @@ func TestTurn(t *testing.T) {
 		{"provider panics", []agenttest.Reply{func(context.Context, llm.Request, func(llm.Chunk, error) bool) { panic("no") }}, "user: text of m1"},
 		{"reply too large", []agenttest.Reply{agenttest.Chunks(llm.Chunk{Kind: llm.Text, Text: strings.Repeat("x", 10)},
 			llm.Chunk{Kind: llm.Reasoning, Text: strings.Repeat("x", loop.ReplyMax)})}, ""},
+		{"reply too large once recorded", []agenttest.Reply{agenttest.Chunks(llm.Chunk{Kind: llm.Text, Text: strings.Repeat("\x01", loop.ReplyMax)},
+			llm.Chunk{Kind: llm.Finish, Reason: llm.FinishStop})}, ""},
 		{"bad characters", []agenttest.Reply{agenttest.Use(agenttest.Call("c\xff", "echo", "{}")), agenttest.Say("a\xffb")}, ""},
 		{"step limit", []agenttest.Reply{
 			agenttest.Use(agenttest.Call("c1", "count", `{}`)), agenttest.Use(agenttest.Call("c2", "count", `{}`)),
@@ -510,7 +512,7 @@ func TestGraceOfCancelledTools(t *testing.T) {
 		if s := a.Status(); s.State != agent.Waiting {
 			t.Errorf("status a tick before the end of the grace = %v, want waiting", s)
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		synctest.Wait()
 		if s := a.Status(); s.State != agent.Idle {
 			t.Errorf("status after the grace = %v, want idle", s)

@@ -26,9 +26,6 @@ type item struct {
 
 func newHistory() *history { return &history{calls: map[string]struct{}{}} }
 
-// empty reports whether there is nothing a model could answer.
-func (h *history) empty() bool { return len(h.items) == 0 }
-
 // apply folds the next event. Events of no interest to a model change nothing.
 func (h *history) apply(e event.Event) error {
 	if e.Seq != h.next {

@@ -284,7 +284,7 @@ func (m *Machine) opened(in Opened) []Effect {
 		return m.end(Reason{Kind: event.TurnAborted, Message: m.reason})
 	}
 	m.enter(Asking)
-	return []Effect{AskModel{Turn: in.Turn, Step: in.Step}}
+	return []Effect{AskModel(in)}
 }
 
 func (m *Machine) replied(in Replied) []Effect {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"meanwhile/host/agent"
@@ -356,15 +357,11 @@ func (d *Driver) fail(err error) {
 
 func (d *Driver) recordReply(e RecordReply) error {
 	turn, step := d.run.machine.At()
-	m := event.Assistant{Turn: turn, Step: step, ID: id.New(), Interrupted: e.Interrupted}
-	for _, p := range d.run.reply.reply.Content {
-		switch {
-		case p.Type != llm.PartToolCall:
-			m.Blocks = append(m.Blocks, event.Block{Type: string(p.Type), Text: p.Text})
-		case e.Whole:
-			m.Blocks = append(m.Blocks, event.Block{Type: event.BlockToolCall, CallID: p.CallID, Name: p.Name, Arguments: p.Arguments})
-		}
+	reply := d.run.reply.reply
+	if !e.Whole {
+		reply.Content = slices.DeleteFunc(slices.Clone(reply.Content), func(p llm.Part) bool { return p.Type == llm.PartToolCall })
 	}
+	m := event.Assistant{Turn: turn, Step: step, ID: id.New(), Blocks: blocks(reply), Interrupted: e.Interrupted}
 	if len(m.Blocks) == 0 {
 		return nil // a model that had nothing to say
 	}
@@ -372,6 +369,15 @@ func (d *Driver) recordReply(e RecordReply) error {
 		m.Usage, _ = json.Marshal(u) // a struct of numbers
 	}
 	return d.record(m.Draft())
+}
+
+// blocks is a reply in the form that it is recorded in.
+func blocks(m llm.Message) []event.Block {
+	out := make([]event.Block, len(m.Content))
+	for i, p := range m.Content {
+		out[i] = event.Block{Type: string(p.Type), Text: p.Text, CallID: p.CallID, Name: p.Name, Arguments: p.Arguments}
+	}
+	return out
 }
 
 // record appends one event of the open step; the batch that ends the step waits

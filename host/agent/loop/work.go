@@ -23,8 +23,13 @@ const (
 	CodeToolAborted = "TOOL_ABORTED"
 )
 
-// CodeReplyTooLarge ends a turn whose model would not stop.
-const CodeReplyTooLarge = "REPLY_TOO_LARGE"
+// errTooLarge ends a turn whose model would not stop.
+var errTooLarge = fmt.Errorf("REPLY_TOO_LARGE: the reply is over %d bytes", ReplyMax)
+
+// fits reports whether a reply can be recorded: escapes make it grow.
+func fits(m llm.Message) bool {
+	return len(event.Assistant{Blocks: blocks(m)}.Draft().Data) <= recordMax
+}
 
 // ask sends the request of the open step. Its goroutine ends in one Replied.
 func (d *Driver) ask(e AskModel) {
@@ -33,6 +38,10 @@ func (d *Driver) ask(e AskModel) {
 		Messages: d.run.history.messages(), Tools: make([]llm.ToolSpec, len(specs))}
 	for i, s := range specs {
 		r.Tools[i] = llm.ToolSpec(s)
+	}
+	if len(r.Messages) == 0 {
+		d.send(note{in: Replied{End: EndFailed, Reason: Reason{Kind: event.TurnError, Message: "there is no message to reply to"}}})
+		return
 	}
 	provider := d.run.model.Provider
 	ctx, cancel := context.WithCancelCause(d.ctx)
@@ -46,6 +55,9 @@ func (d *Driver) stream(ctx context.Context, p llm.Provider, r llm.Request, turn
 	fail := func(err error) note {
 		partial := acc.Partial()
 		cleanParts(partial.Content)
+		if !fits(partial) {
+			partial.Content = nil
+		}
 		return note{reply: partial, in: Replied{End: EndFailed, Text: readable(partial),
 			Reason: Reason{Kind: event.TurnError, Message: err.Error()}}}
 	}
@@ -58,7 +70,7 @@ func (d *Driver) stream(ctx context.Context, p llm.Provider, r llm.Request, turn
 	size := 0
 	for c, err := range p.Stream(ctx, r) {
 		if size += len(c.Text) + len(c.Arguments); err == nil && size > ReplyMax {
-			err = fmt.Errorf("%s: the reply is over %d bytes", CodeReplyTooLarge, ReplyMax)
+			err = errTooLarge
 		}
 		if err == nil {
 			err = acc.Add(c)
@@ -78,6 +90,9 @@ func (d *Driver) stream(ctx context.Context, p llm.Provider, r llm.Request, turn
 		return fail(errors.New("the provider refused to complete this reply"))
 	}
 	cleanParts(resp.Message.Content)
+	if !fits(resp.Message) {
+		return fail(errTooLarge)
+	}
 	in := Replied{Text: readable(resp.Message)}
 	if resp.Reason == llm.FinishMaxTokens {
 		in.End = EndLength
