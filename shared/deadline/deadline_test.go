@@ -76,7 +76,7 @@ func TestNew(t *testing.T) {
 			if err := ctx.Err(); err != nil {
 				t.Fatalf("ended early: %v", err)
 			}
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 			if r := Of(context.Cause(ctx), "A"); r == nil || r.Timeout != time.Second {
 				t.Fatalf("cause %v", context.Cause(ctx))

@@ -12,8 +12,8 @@ import (
 )
 
 // drainTime is how long output is awaited after the last process that counts
-// has ended.
-const drainTime = 500 * time.Millisecond
+// has ended. It is spent only where a process that got away holds the pipe.
+const drainTime = time.Second
 
 // markName is the variable that marks a command's family.
 const markName = "MEANWHILE_COMMAND"

@@ -37,6 +37,9 @@
 // is ended, because nobody would read or stop it; what moved to a session of
 // its own (an agent for keys, a build daemon) meant to stay and may.
 //
+// Nothing here outlives a host that stops; a host that is itself killed leaves
+// its commands to run.
+//
 // Output, standard and error together, goes through a pipe of our own. A
 // process that holds the pipe after the end costs drainTime and no more.
 //
