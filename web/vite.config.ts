@@ -1,11 +1,11 @@
 import { defineConfig } from "vitest/config";
-import { version } from "./package.json" with { type: "json" };
+import meta from "./package.json" with { type: "json" };
 
 // The page is served under a policy that allows neither inline script nor inline style, and
 // no host but its own. So nothing may be inlined: no module preload polyfill, no data: URLs.
 export default defineConfig({
   base: "/",
-  define: { __VERSION__: JSON.stringify(version) },
+  define: { __VERSION__: JSON.stringify(meta.version) },
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   resolve: {
     alias: {
@@ -32,5 +32,7 @@ export default defineConfig({
     environment: "happy-dom",
     include: ["src/**/*.test.ts", "src/**/*.test.tsx"],
     restoreMocks: true,
+    // The checks share a machine with builds; none of these tests waits for real time.
+    testTimeout: 20_000,
   },
 });

@@ -18,8 +18,8 @@ import { exchange, revoke } from "./signin.ts";
 /** A module that stops more often than this in one visit is not started again. */
 export const moduleRestartsMax = 3;
 
-/** A title longer than this is no title. */
-const titleCharsMax = 80;
+/** A longer title is cut before it is sent. */
+const titleCharsMax = 200;
 
 export interface Environment {
   clock: Clock;
@@ -129,22 +129,25 @@ export class App {
     return peer.call(method, params);
   }
 
-  async sendMessage(sessionId: string, text: string): Promise<void> {
-    await this.call("session/send", { sessionId, text });
+  /** `messageId` names this press: sent again after a lost answer, it arrives once. */
+  async sendMessage(sessionId: string, text: string, messageId: string): Promise<void> {
+    await this.call("session/send", { sessionId, text, messageId });
   }
 
-  /** A session starts with what should be done; its title is that text's first line. */
+  /** A session starts with what should be done; the host names it after that. */
   async createSession(text: string): Promise<string> {
-    const title = text.split("\n", 1)[0]?.slice(0, titleCharsMax) ?? "";
-    const id = sessionIdOf(await this.call("session/create", { title }));
-    await this.sendMessage(id, text);
-    return id;
+    return sessionIdOf(await this.call("session/create", { text }));
   }
 
   async forkSession(sessionId: string, title: string): Promise<string> {
-    const id = sessionIdOf(await this.call("session/fork", { sessionId }));
-    await this.call("session/rename", { sessionId: id, title: title.slice(0, titleCharsMax) });
-    return id;
+    return sessionIdOf(
+      await this.call("session/fork", { sessionId, title: title.slice(0, titleCharsMax) }),
+    );
+  }
+
+  /** A random id. */
+  draw(): string {
+    return this.#env.draw();
   }
 
   go(route: Route): void {

@@ -2,3 +2,8 @@
 declare const __VERSION__: string;
 
 declare module "*.css";
+
+declare module "*.wasm?url" {
+  const url: string;
+  export default url;
+}

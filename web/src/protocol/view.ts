@@ -74,6 +74,8 @@ export interface Row {
   title?: string;
   agent?: unknown;
   status?: unknown;
+  note?: unknown;
+  archived?: unknown;
   header?: string;
   text?: string;
   n?: number;
@@ -141,7 +143,11 @@ export interface SessionRow {
   title?: string;
   status?: unknown;
   agent?: unknown;
+  note?: unknown;
+  archived?: unknown;
   seq?: number;
+  /** Wall ms of the last change. */
+  at?: number;
   open?: number;
   late?: number;
   queued?: number;
@@ -280,10 +286,13 @@ export type ViewRequest =
   | { view: "transcript"; sessionId: string; since?: number }
   | { view: "record"; sessionId: string; callId: string };
 
-/** Agent and status are the host's own values; the page reads a name out of them and no more. */
+/** Agent and status are the host's own values; the page reads a word out of them and no more. */
 export function agentName(agent: unknown): string {
   if (typeof agent === "string") return agent;
-  return member(agent, "name") || member(agent, "kind");
+  const name = member(agent, "name");
+  if (name !== "") return name;
+  const kind = member(agent, "kind");
+  return kind === "builtin" ? "" : kind;
 }
 
 export function statusWord(status: unknown): string {

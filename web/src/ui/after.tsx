@@ -60,6 +60,7 @@ export function EndedBody({ card }: { card: Card }): VNode {
   const app = useApp();
   const s = useStrings();
   const [note, setNote] = useState("");
+  const [messageId] = useState(() => app.draw());
   const questions = card.questions ?? [];
   const text = draftText(questions);
 
@@ -73,7 +74,7 @@ export function EndedBody({ card }: { card: Card }): VNode {
   };
   const sendOn = async (): Promise<void> => {
     try {
-      await app.sendMessage(card.sessionId, text);
+      await app.sendMessage(card.sessionId, text, messageId);
       app.act(card.key, { act: "dismiss" });
     } catch (error) {
       setNote(failureText(error, s));

@@ -318,6 +318,6 @@ function firstControl(root: HTMLElement): HTMLElement | undefined {
 /** Arrows move between options without choosing one: a choice would turn the page. */
 function moveFocus(root: HTMLElement | null, from: EventTarget | null, by: 1 | -1): void {
   const stops = [...(root?.querySelectorAll<HTMLElement>("input[data-o], [data-own]") ?? [])];
-  const at = stops.indexOf(from);
+  const at = stops.indexOf(from as HTMLElement);
   stops[(at + by + stops.length) % stops.length]?.focus();
 }

@@ -19,6 +19,7 @@ export function Composer({ sessionId, onWriting }: Props): VNode {
   const [enter] = useState(() => new EnterWatch());
   const [busy, setBusy] = useState(false);
   const [note, setNote] = useState("");
+  const press = useRef({ text: "", id: "" });
   const online = app.link.value.state === "online";
 
   useEffect(() => {
@@ -37,7 +38,9 @@ export function Composer({ sessionId, onWriting }: Props): VNode {
     setBusy(true);
     setNote("");
     try {
-      await app.sendMessage(sessionId, text);
+      if (press.current.text !== text) press.current = { text, id: app.draw() };
+      await app.sendMessage(sessionId, text, press.current.id);
+      press.current = { text: "", id: "" };
       if (element.value.trim() === text) element.value = "";
     } catch (error) {
       // The text stays where it is: nobody knows better than the person whether it went.

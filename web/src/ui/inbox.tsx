@@ -123,10 +123,7 @@ function Quiet({ rows, known }: { rows: readonly Row[]; known: boolean }): VNode
   const sessions = app.store.sessions.value.sessions ?? [];
   if (!known) return <p class="empty">{s.loading}</p>;
   if (sessions.length === 0 && rows.length === 0) return <FirstRun />;
-  const works = sessions.some((each) => {
-    const word = statusWord(each.status);
-    return word === "running" || word === "waiting";
-  });
+  const works = sessions.some((each) => statusWord(each.status) === "running");
   return <p class="empty">{works ? s.nothingNeedsYou : s.nothingNeedsYouIdle}</p>;
 }
 

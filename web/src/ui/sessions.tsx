@@ -16,10 +16,14 @@ export function SessionList({ chosen }: { chosen: string | undefined }): VNode {
   const [search, setSearch] = useState("");
   const view = app.store.sessions.value;
   const wanted = search.toLocaleLowerCase();
-  const rows = (view.sessions ?? []).filter(
+  const [archive, setArchive] = useState(false);
+  const all = view.sessions ?? [];
+  const archived = all.filter((row) => row.archived).length;
+  const rows = all.filter(
     (row) =>
-      wanted === "" ||
-      `${row.title ?? ""} ${agentName(row.agent)}`.toLocaleLowerCase().includes(wanted),
+      (archive || !row.archived || row.open) &&
+      (wanted === "" ||
+        `${row.title ?? ""} ${agentName(row.agent)}`.toLocaleLowerCase().includes(wanted)),
   );
   return (
     <div class="list" data-list>
@@ -60,6 +64,16 @@ export function SessionList({ chosen }: { chosen: string | undefined }): VNode {
           </li>
         ))}
       </ul>
+      {archived > 0 && (
+        <button
+          type="button"
+          class="link"
+          aria-expanded={archive}
+          onClick={() => setArchive(!archive)}
+        >
+          {archive ? s.hideArchived : s.showArchived(archived)}
+        </button>
+      )}
     </div>
   );
 }
@@ -68,8 +82,12 @@ function statusText(row: SessionRow, s: Strings): string {
   switch (statusWord(row.status)) {
     case "running":
       return s.statusRunning;
-    case "waiting":
-      return s.statusWaiting;
+    case "aborted":
+      return s.turnAborted;
+    case "error":
+      return s.statusError;
+    case "interrupted":
+      return s.interrupted;
     case "damaged":
       return s.statusDamaged;
     default:
@@ -83,6 +101,7 @@ function detailText(row: SessionRow, s: Strings): string {
     row.open ? s.openAsks(row.open) : "",
     row.late ? s.lateAsks(row.late) : "",
     row.queued ? s.queuedReplies(row.queued) : "",
+    typeof row.note === "string" && row.note !== "" ? s.noteWaits : "",
   ];
   return parts.filter(Boolean).join(" · ");
 }
@@ -161,7 +180,8 @@ export function SessionActions({ id, title, row }: ActionsProps): VNode {
   const [note, setNote] = useState("");
   const input = useRef<HTMLInputElement>(null);
   const word = statusWord(row?.status);
-  const runs = word === "running" || word === "waiting";
+  const runs = word === "running";
+  const halted = ["aborted", "error", "interrupted"].includes(word) || Boolean(row?.note);
 
   const run = async (method: string, params: object = {}): Promise<boolean> => {
     setNote("");
@@ -198,7 +218,7 @@ export function SessionActions({ id, title, row }: ActionsProps): VNode {
           {s.stop}
         </button>
       )}
-      {(word === "queued" || word === "blocked") && (
+      {!runs && halted && (
         <button type="button" class="quiet" onClick={() => void run("session/continue")}>
           {s.continue}
         </button>

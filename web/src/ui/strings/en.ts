@@ -198,9 +198,11 @@ export const en = {
   lateAsks: (n: number) => count(n, "still useful", "still useful"),
   queuedReplies: (n: number) => count(n, "answer on its way", "answers on their way"),
   statusRunning: "Working",
-  statusIdle: "Idle",
   statusDamaged: "Damaged, read only",
-  statusWaiting: "Waiting",
+  statusError: "Ended with an error",
+  noteWaits: "A message waits until this session goes on",
+  hideArchived: "Hide archived sessions",
+  showArchived: (n: number) => count(n, "archived session", "archived sessions"),
   notAllowed: "This device may not do that.",
   actionFailed: (detail: string) => `That did not work: ${detail}`,
 

@@ -181,9 +181,11 @@ export const zh: Strings = {
   lateAsks: (n) => `${n} 个仍可回答`,
   queuedReplies: (n) => `${n} 份回答正在送达`,
   statusRunning: "工作中",
-  statusIdle: "空闲",
   statusDamaged: "已损坏，只读",
-  statusWaiting: "等待中",
+  statusError: "因错误结束",
+  noteWaits: "有消息在等会话继续",
+  hideArchived: "隐藏已归档的会话",
+  showArchived: (n) => `${n} 个已归档的会话`,
   notAllowed: "此设备无权这样做。",
   actionFailed: (detail) => `没有成功：${detail}`,
 
