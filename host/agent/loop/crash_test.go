@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -154,6 +155,10 @@ func TestCancelAnywhere(t *testing.T) {
 				balanced(t, a)
 				onceEach(t, a)
 				wellFormed(t, s.model)
+				// A cancel that came too late for its turn ends no other.
+				if last := agenttest.Transcript(t, a.Log()); !strings.HasSuffix(last, " completed\n") {
+					t.Errorf("the last turn did not complete:\n%s", last)
+				}
 				if got := a.Status(); got.State != agent.Idle {
 					t.Errorf("status = %v, want idle", got)
 				}
@@ -296,4 +301,27 @@ func TestHammer(t *testing.T) {
 		t.Errorf("%d messages were queued, want %d", len(queued), want)
 	}
 	t.Logf("%d messages, %d taken back, %d requests", len(queued), taken.Load(), len(model.Requests()))
+}
+
+// The end of a turn and the arrival of a message, over and over: the message is
+// in the turn or starts the next one, and never waits for a third.
+func TestNoWakeIsLost(t *testing.T) {
+	model := agenttest.Respond(func(int, llm.Request) agenttest.Reply { return agenttest.Say("ok") })
+	w := agenttest.New(t, agenttest.Options{Model: model})
+	ctx := context.Background()
+	for i := range 10 {
+		a := w.Create(event.Header{})
+		for j := range 40 {
+			var both sync.WaitGroup
+			both.Go(func() { agenttest.Steer(t, a, fmt.Sprint("a", j)) })
+			both.Go(func() { agenttest.Steer(t, a, fmt.Sprint("b", j)) })
+			both.Wait()
+			if err := a.Driver().Settled(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if got := a.Status(); got.State != agent.Idle {
+				t.Fatalf("agent %d, round %d: status = %v, want idle", i, j, got)
+			}
+		}
+	}
 }

@@ -328,6 +328,29 @@ func TestQueuedMessagesWaitAfterACancel(t *testing.T) {
 	})
 }
 
+func TestQueuedMessagesWaitAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fail := make(chan struct{})
+		model := agenttest.Script(agenttest.After(fail, agenttest.Fail(errors.New("no"))), agenttest.Say("hello"), agenttest.Say("bye"))
+		w := agenttest.New(t, agenttest.Options{Model: model})
+		a := w.Create(event.Header{})
+		agenttest.Send(t, a, "m1")
+		synctest.Wait()
+		agenttest.Send(t, a, "m2")
+		agenttest.Send(t, a, "m3")
+		close(fail)
+		synctest.Wait()
+		if got, want := a.Status(), (agent.Status{State: agent.Queued, Reason: event.TurnError}); got != want || len(model.Requests()) != 1 {
+			t.Errorf("status = %v after %d requests, want %v after 1", got, len(model.Requests()), want)
+		}
+		if err := a.Continue(); err != nil {
+			t.Errorf("Continue() = %v", err)
+		}
+		synctest.Wait()
+		golden(t, agenttest.Transcript(t, a.Log()))
+	})
+}
+
 // A prompt typed while the cancelled turn is still ending is a prompt after the
 // cancel: it does not wait for another.
 func TestPromptWhileACancelledTurnEnds(t *testing.T) {
