@@ -25,7 +25,7 @@ HOST_SRC   := go.mod go.sum $(call go_in,shared wasm host web) $(shell find host
 build: $(HOST)
 
 $(MODULE): $(MODULE_SRC)
-	GOOS=wasip1 GOARCH=wasm go build -trimpath -ldflags='-s -w' -buildmode=c-shared -o $@ ./wasm/client
+	GOOS=wasip1 GOARCH=wasm go build -trimpath -gcflags=all=-l -ldflags='-s -w' -buildmode=c-shared -o $@ ./wasm/client
 
 # npm ci writes only below web/node_modules; the stamp is in there, so that removing it starts over.
 web/node_modules/.stamp: web/package.json web/package-lock.json

@@ -1,11 +1,9 @@
 package value
 
 import (
-	"bytes"
-	"io"
 	"strconv"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 // DepthMax is the deepest nesting that Parse accepts; nothing on our wire
@@ -51,77 +49,291 @@ func (e *SyntaxError) Error() string {
 }
 
 // Parse reads exactly one document. Any refusal is a *SyntaxError.
-func Parse(b []byte) (Value, error) {
-	p := parser{dec: jsontext.NewDecoder(bytes.NewReader(b))}
-	v, err := p.value(0)
-	if err != nil {
-		return Value{}, p.refuse(err)
+func Parse(b []byte) (Value, error) { return ParseString(string(b)) }
+
+// ParseString is Parse for a string.
+func ParseString(s string) (Value, error) {
+	p := parser{s: s}
+	p.space()
+	v := p.value(0)
+	if p.space(); p.msg == "" && p.at < len(s) {
+		p.fail("data after the document")
 	}
-	if _, err := p.dec.ReadToken(); err != io.EOF {
-		return Value{}, &SyntaxError{p.dec.InputOffset(), "data after the document"}
+	if p.msg != "" {
+		return Value{}, &SyntaxError{int64(p.at), p.msg}
 	}
 	return v, nil
 }
 
-// ParseString is Parse for a string.
-func ParseString(s string) (Value, error) { return Parse([]byte(s)) }
-
-type parser struct{ dec *jsontext.Decoder }
-
-func (p *parser) refuse(err error) error {
-	if e, ok := err.(*SyntaxError); ok {
-		return e
-	}
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return &SyntaxError{p.dec.InputOffset(), "the document ends early"}
-	}
-	return &SyntaxError{p.dec.InputOffset(), err.Error()}
+// parser reads s from at. After a fault msg is set, at is where it is, and
+// nothing more is read.
+type parser struct {
+	s   string
+	at  int
+	msg string
 }
 
-func (p *parser) value(depth int) (Value, error) {
-	tok, err := p.dec.ReadToken()
-	if err != nil {
-		return Value{}, err
-	}
-	switch tok.Kind() {
-	case 'n':
-		return Value{kind: Null}, nil
-	case 't', 'f':
-		return OfBool(tok.Bool()), nil
-	case '"':
-		return Value{kind: String, text: tok.String()}, nil
-	case '0':
-		return Value{kind: Number, text: tok.String()}, nil
-	}
-	if depth == DepthMax {
-		return Value{}, &SyntaxError{p.dec.InputOffset(), "nested deeper than " + strconv.Itoa(DepthMax)}
-	}
-	if tok.Kind() == '[' {
-		v := Value{kind: Array}
-		for p.dec.PeekKind() != ']' {
-			item, err := p.value(depth + 1)
-			if err != nil {
-				return Value{}, err
-			}
-			v.items = append(v.items, item)
+func (p *parser) fail(msg string) {
+	if p.msg == "" {
+		p.msg = msg
+		if p.at >= len(p.s) {
+			p.msg = "the document ends early"
 		}
-		_, err := p.dec.ReadToken()
-		return v, err
 	}
+}
+
+func (p *parser) peek() byte {
+	if p.msg == "" && p.at < len(p.s) {
+		return p.s[p.at]
+	}
+	return 0
+}
+
+func (p *parser) space() {
+	for c := p.peek(); c == ' ' || c == '\n' || c == '\t' || c == '\r'; c = p.peek() {
+		p.at++
+	}
+}
+
+// take skips c and the white space around it, if it comes next.
+func (p *parser) take(c byte) bool {
+	p.space()
+	if p.peek() != c {
+		return false
+	}
+	p.at++
+	p.space()
+	return true
+}
+
+func (p *parser) word(w string, v Value) Value {
+	if len(p.s)-p.at >= len(w) && p.s[p.at:p.at+len(w)] == w {
+		p.at += len(w)
+		return v
+	}
+	p.fail("not a JSON value")
+	return Value{}
+}
+
+func (p *parser) value(depth int) Value {
+	switch c := p.peek(); {
+	case c == 'n':
+		return p.word("null", Value{kind: Null})
+	case c == 't':
+		return p.word("true", OfBool(true))
+	case c == 'f':
+		return p.word("false", OfBool(false))
+	case c == '"':
+		return OfString(p.string())
+	case c == '-' || c >= '0' && c <= '9':
+		return p.number()
+	case c != '[' && c != '{':
+		p.fail("not a JSON value")
+		return Value{}
+	case depth == DepthMax:
+		p.fail("nested deeper than " + strconv.Itoa(DepthMax))
+		return Value{}
+	case c == '[':
+		return p.array(depth)
+	}
+	return p.object(depth)
+}
+
+func (p *parser) array(depth int) Value {
+	v := Value{kind: Array}
+	p.take('[')
+	if p.take(']') {
+		return v
+	}
+	for {
+		v.items = append(v.items, p.value(depth+1))
+		if !p.take(',') {
+			break
+		}
+	}
+	if !p.take(']') {
+		p.fail("an array goes on with , or ends with ]")
+	}
+	return v
+}
+
+func (p *parser) object(depth int) Value {
 	v := Value{kind: Object}
-	for p.dec.PeekKind() != '}' {
-		name, err := p.dec.ReadToken()
-		if err != nil {
-			return Value{}, err
-		}
-		m := Member{Name: name.String()}
-		if m.Value, err = p.value(depth + 1); err != nil {
-			return Value{}, err
-		}
-		v.members = append(v.members, m)
+	var names map[string]bool // beyond a few members, a scan would be quadratic
+	p.take('{')
+	if p.take('}') {
+		return v
 	}
-	_, err = p.dec.ReadToken()
-	return v, err
+	for p.msg == "" {
+		start := p.at
+		if p.peek() != '"' {
+			p.fail("a member's name is missing")
+			break
+		}
+		m := Member{Name: p.string()}
+		if v.has(m.Name, &names) {
+			p.at = start
+			p.fail("a member's name stands twice")
+			break
+		}
+		if !p.take(':') {
+			p.fail("a colon is missing")
+		}
+		m.Value = p.value(depth + 1)
+		v.members = append(v.members, m)
+		if !p.take(',') {
+			break
+		}
+	}
+	if !p.take('}') {
+		p.fail("an object goes on with , or ends with }")
+	}
+	return v
+}
+
+const scanMax = 16
+
+func (v *Value) has(name string, names *map[string]bool) bool {
+	if len(v.members) < scanMax {
+		return v.Get(name).kind != Missing
+	}
+	if *names == nil {
+		*names = map[string]bool{}
+		for _, m := range v.members {
+			(*names)[m.Name] = true
+		}
+	}
+	if (*names)[name] {
+		return true
+	}
+	(*names)[name] = true
+	return false
+}
+
+func (p *parser) digits() {
+	if c := p.peek(); c < '0' || c > '9' {
+		p.fail("a digit is missing")
+	}
+	for c := p.peek(); c >= '0' && c <= '9'; c = p.peek() {
+		p.at++
+	}
+}
+
+func (p *parser) number() Value {
+	start := p.at
+	if p.peek() == '-' {
+		p.at++
+	}
+	if p.peek() == '0' {
+		p.at++
+	} else {
+		p.digits()
+	}
+	if p.peek() == '.' {
+		p.at++
+		p.digits()
+	}
+	if c := p.peek(); c == 'e' || c == 'E' {
+		p.at++
+		if c := p.peek(); c == '+' || c == '-' {
+			p.at++
+		}
+		p.digits()
+	}
+	return Value{kind: Number, text: p.s[start:p.at]}
+}
+
+// string reads a string from its opening quote to past the closing one.
+func (p *parser) string() string {
+	p.at++
+	start, whole := p.at, p.s
+	var out []byte // once there is an escape
+	for p.at < len(whole) {
+		c := whole[p.at]
+		switch {
+		case c == '"':
+			text := whole[start:p.at]
+			p.at++
+			if out != nil {
+				return string(append(out, text...))
+			}
+			return text
+		case c < ' ':
+			p.fail("a control character stands in a string")
+			return ""
+		case c == '\\':
+			out = append(out, whole[start:p.at]...)
+			out = p.escape(out)
+			if p.msg != "" {
+				return ""
+			}
+			start = p.at
+		case c < utf8.RuneSelf:
+			p.at++
+		default:
+			r, n := utf8.DecodeRuneInString(whole[p.at:])
+			if r == utf8.RuneError && n == 1 {
+				p.fail("invalid UTF-8 in a string")
+				return ""
+			}
+			p.at += n
+		}
+	}
+	p.fail("")
+	return ""
+}
+
+const plainEscapes = "\"\"\\\\//b\bf\fn\nr\rt\t" // pairs: the letter, what it means
+
+func (p *parser) escape(out []byte) []byte {
+	p.at++
+	c := p.peek()
+	for i := 0; i < len(plainEscapes); i += 2 {
+		if plainEscapes[i] == c {
+			p.at++
+			return append(out, plainEscapes[i+1])
+		}
+	}
+	if c != 'u' {
+		p.fail("an escape that JSON does not have")
+		return out
+	}
+	p.at++
+	r := p.hex()
+	if utf16.IsSurrogate(r) {
+		low := rune(0)
+		if p.peek() == '\\' {
+			if p.at++; p.peek() == 'u' {
+				p.at++
+				low = p.hex()
+			}
+		}
+		if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
+			p.fail("half a surrogate pair in a string")
+		}
+	}
+	return utf8.AppendRune(out, r)
+}
+
+func (p *parser) hex() rune {
+	var r rune
+	for range 4 {
+		c := p.peek()
+		switch {
+		case c >= '0' && c <= '9':
+			c -= '0'
+		case c >= 'a' && c <= 'f':
+			c -= 'a' - 10
+		case c >= 'A' && c <= 'F':
+			c -= 'A' - 10
+		default:
+			p.fail("four hexadecimal digits are missing")
+			return 0
+		}
+		r = r<<4 | rune(c)
+		p.at++
+	}
+	return r
 }
 
 // OfString is a string value; invalid UTF-8 is replaced when it is written.

@@ -2,15 +2,42 @@ package value
 
 import (
 	"strconv"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"unicode/utf8"
 )
 
 // AppendString writes s as a JSON string. Invalid UTF-8 becomes U+FFFD: it can
 // only come from our own bug, and a document must stay readable.
 func AppendString(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s)
-	return b
+	b = append(b, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			if r == utf8.RuneError && n == 1 {
+				b = append(append(b, s[start:i]...), "\uFFFD"...)
+				start = i + 1
+			}
+			i += n
+			continue
+		}
+		if c < ' ' || c == '"' || c == '\\' {
+			b = appendEscape(append(b, s[start:i]...), c)
+			start = i + 1
+		}
+		i++
+	}
+	return append(append(b, s[start:]...), '"')
+}
+
+func appendEscape(b []byte, c byte) []byte {
+	for i := 0; i < len(plainEscapes); i += 2 {
+		if plainEscapes[i+1] == c && c != '/' {
+			return append(b, '\\', plainEscapes[i])
+		}
+	}
+	const hex = "0123456789abcdef"
+	return append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&15])
 }
 
 // Writer builds one document front to back; commas are its business. The
