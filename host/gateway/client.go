@@ -54,7 +54,7 @@ func (g *Gateway) Accept(ctx context.Context, t jsonrpc.Transport, p Principal) 
 	}
 	defer g.accepts.Done()
 	conn := jsonrpc.NewConn(t, g.handler(c, p), g.options(c))
-	g.enter(conn)
+	g.enter(c, conn)
 	late := time.AfterFunc(g.cfg.InitTimeout, func() { g.initLate(c, conn) })
 	defer late.Stop()
 	select {
@@ -84,10 +84,10 @@ func (g *Gateway) options(c *client) jsonrpc.Options {
 	return o
 }
 
-func (g *Gateway) enter(conn *jsonrpc.Conn) {
+func (g *Gateway) enter(c *client, conn *jsonrpc.Conn) {
 	closed := false
 	g.update(func(s *state) {
-		s.conns[conn] = struct{}{}
+		s.conns[conn] = c
 		closed = s.closed
 	})
 	if closed { // since it was accepted

@@ -14,7 +14,8 @@
 // connected → initializing → ready → gone. The first message must be
 // initialize, within InitTimeout. Another protocol number closes with
 // CloseProtocol (4400), a token that is not good with CloseToken (4401); both
-// tell a client to stop trying. A ready client first gets every pending event
+// tell a client to stop trying, and the call is answered with the reason first.
+// Calls that come behind initialize wait for it. A ready client first gets every pending event
 // it has the scope for, then "remote/synced" {eventIds}; with very many the
 // params come in chunks, see package jsonrpc.
 //
@@ -52,7 +53,9 @@
 // Settlements are queued per client and never dropped: a client that is
 // MaxLag of them behind is closed as too slow and finds the truth when it
 // comes back. Events are delivered in the order of Emit; a settlement comes
-// before later deliveries.
+// before later deliveries. A client must be able to hold as many open calls as
+// there are pending events: one that refuses a delivery as too many has failed
+// it, and gets it again only when it connects again.
 //
 // # Concurrency
 //

@@ -193,18 +193,25 @@ func (g *Gateway) Counts() (clients, events int) {
 	return clients, events
 }
 
-// DropToken ends the connections of a token that is no longer good.
+// DropToken ends the connections of a token that is no longer good. Those that
+// are not ready yet may be about to use it: they are sent to connect again.
 func (g *Gateway) DropToken(tokenID string) {
-	var drop []*client
+	var drop, again []*jsonrpc.Conn
 	g.update(func(s *state) {
-		for _, c := range s.clients {
-			if c.caller.TokenID == tokenID {
-				drop = append(drop, c)
+		for conn, c := range s.conns {
+			switch {
+			case c.stage != ready:
+				again = append(again, conn)
+			case c.caller.TokenID == tokenID:
+				drop = append(drop, conn)
 			}
 		}
 	})
-	for _, c := range drop {
-		c.conn.Close(CloseToken, "the token was revoked")
+	for _, conn := range drop {
+		conn.Close(CloseToken, CodeBadToken+": the token was revoked")
+	}
+	for _, conn := range again {
+		conn.Close(jsonrpc.CloseGoingAway, "tokens changed: connect again")
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 // state is all clients and pending events.
 type state struct {
 	closed   bool
-	accepted int                        // connections, ready or not
-	conns    map[*jsonrpc.Conn]struct{} // the same, to close them
-	clients  []*client                  // ready ones, in connection order
+	accepted int                       // connections, ready or not
+	conns    map[*jsonrpc.Conn]*client // the same, to close them
+	clients  []*client                 // ready ones, in connection order
 	lastNo   uint64
 
 	byID       map[string]*Pending // the pending ones
@@ -22,7 +22,7 @@ type state struct {
 }
 
 func newState() state {
-	return state{conns: map[*jsonrpc.Conn]struct{}{}, byID: map[string]*Pending{}}
+	return state{conns: map[*jsonrpc.Conn]*client{}, byID: map[string]*Pending{}}
 }
 
 // client is one connection. Its place in the list of events is all it holds of

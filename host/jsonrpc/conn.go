@@ -59,7 +59,8 @@ type Options struct {
 	PingEvery    time.Duration // 0: DefaultPingEvery; negative: never
 	PingTimeout  time.Duration // 0: DefaultPingTimeout
 
-	// Screen sees every request on the reader, in order, before it is served.
+	// Screen sees every request on the reader, in order, before it is served;
+	// of a notification in chunks it sees each chunk.
 	// An error ends the connection: a *CloseError with its own code, any
 	// other with ClosePolicy. Nil: all pass.
 	Screen func(r *Request) error

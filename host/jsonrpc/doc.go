@@ -28,7 +28,8 @@
 //
 // # States of a connection
 //
-// open → ended. It ends once, by Close, by the peer, by a frame that breaks a
+// open → (finishing →) ended. Finish lets the queue be written first and takes
+// nothing new. It ends once, by Close or Finish, by the peer, by a frame that breaks a
 // rule, by a peer that is too slow (CloseSlow) or that left a ping unanswered
 // for PingTimeout; Err says which. Then every call of ours fails with
 // ErrClosed, every call of the peer has its context cancelled, and the reader

@@ -124,6 +124,11 @@ func (c *Conn) take(m *Message, part *joining) error {
 	case m.Method == methodProgress:
 		return c.progress(m.Params)
 	}
+	// Each chunk is screened: a stranger must not fill our memory with them.
+	r := &Request{Method: m.Method, Params: m.Params, conn: c}
+	if err := c.screen(r); err != nil {
+		return err
+	}
 	if text, more, ok := asChunk(m.Params); ok {
 		switch {
 		case part.method != "" && part.method != m.Method:
@@ -135,20 +140,16 @@ func (c *Conn) take(m *Message, part *joining) error {
 		if more {
 			return nil
 		}
-		m.Params = part.text
+		r.Params = part.text
 		*part = joining{}
-		if err := check(m.Params); err != nil {
+		if err := check(r.Params); err != nil {
 			return err
 		}
-		if len(m.Params) == 0 || m.Params[0] != '{' {
+		if r.Params[0] != '{' {
 			return badFrame("params must be an object")
 		}
 	} else if part.method == m.Method {
 		return badFrame("notification between the chunks of another")
-	}
-	r := &Request{Method: m.Method, Params: m.Params, conn: c}
-	if err := c.screen(r); err != nil {
-		return err
 	}
 	if c.h != nil {
 		if _, err := c.h.Handle(c.ctx, r); err != nil {
