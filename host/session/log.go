@@ -31,8 +31,7 @@ type Log struct {
 	last  *landing // of the newest batch
 	gone  bool     // deleted
 
-	// What came since the last checkpoint, and how large that one was.
-	newEvents, newBytes, checkpointSize int
+	checkpointSize int // of the last checkpoint
 
 	feed feed // delivery side
 }
@@ -158,18 +157,16 @@ func (l *Log) append(drafts []event.Draft) (*Commit, error) {
 			// batch are folded already, so the state is read again.
 			return nil, errors.Join(fmt.Errorf("session %s: %w", l.id, err), l.reload())
 		}
-		l.newBytes += len(raws[i])
 	}
-	l.newEvents += len(events)
 	l.row.refresh(l.state, !delta.Empty())
 
 	b := Batch{Session: l.id, First: c.First, Events: raws, Summary: l.row.summary(l.state)}
 	if !delta.Empty() {
 		b.Pending = l.row.pending()
 	}
-	if l.newEvents >= checkpointEvents && l.newBytes >= checkpointFactor*l.checkpointSize {
+	if l.state.newEvents >= checkpointEvents && l.state.newBytes >= checkpointFactor*l.checkpointSize {
 		b.Checkpoint = l.state.appendCheckpoint()
-		l.newEvents, l.newBytes, l.checkpointSize = 0, 0, len(b.Checkpoint)
+		l.state.newEvents, l.state.newBytes, l.checkpointSize = 0, 0, len(b.Checkpoint)
 		if b.Size() > maxChangeBytes+maxChangeBytes/4 {
 			b.Checkpoint = nil // a cache is not worth a batch that is too large
 		}

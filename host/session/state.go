@@ -19,6 +19,8 @@ type State struct {
 
 	lastTime int64
 	lastSum  uint32 // CRC of event Next-1, to tie a checkpoint to its log
+
+	newEvents, newBytes int // applied since the last checkpoint
 }
 
 func newState(h event.Header) *State {
@@ -48,6 +50,8 @@ func (s *State) apply(e event.Event, raw []byte, d *projection.Delta) error {
 	s.Next++
 	s.lastTime = e.Time
 	s.lastSum = sumOf(raw)
+	s.newEvents++
+	s.newBytes += len(raw)
 	return nil
 }
 
