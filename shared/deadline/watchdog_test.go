@@ -3,6 +3,7 @@ package deadline
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -165,4 +166,33 @@ func TestWatchdogStaleTimer(t *testing.T) {
 			t.Errorf("a stale timer ended the stream: %v", err)
 		}
 	})
+}
+
+// Everything at once, for the race detector: whatever the order, a next ends
+// with its item, the timeout, the stop or a misuse, and the context ends.
+func TestWatchdogHammer(t *testing.T) {
+	for range 50 {
+		w, err := NewWatchdog(t.Context(), 100*time.Microsecond, "IDLE")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(func() {
+				for range 50 {
+					w.Pulse()
+					err := w.Next(after(50 * time.Microsecond))
+					if err != nil && Of(err, "IDLE") == nil && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrBusy) && !errors.Is(err, ErrStopped) {
+						t.Errorf("next: %v", err)
+					}
+				}
+			})
+		}
+		wg.Go(w.Stop)
+		wg.Wait()
+		<-w.Context().Done()
+		if w.timer != nil {
+			t.Error("a timer is left")
+		}
+	}
 }

@@ -612,3 +612,45 @@ func TestRetries(t *testing.T) {
 		})
 	}
 }
+
+// Over a real connection, and several at once.
+func TestConcurrentStreams(t *testing.T) {
+	const n = 8
+	var replies []Reply
+	for range n {
+		replies = append(replies, Stream(KeepAlive(), Text("a"), Call(0, "c", "f", `{"x"`, `:1}`), Finish("tool_calls"), Done()))
+	}
+	s := New(t, replies...)
+	c := client(t, s, nil)
+	results := make(chan error, n)
+	for range n {
+		go func() {
+			r, err := llm.Collect(c.Stream(t.Context(), hello))
+			if err == nil && len(r.Message.ToolCalls()) != 1 {
+				err = fmt.Errorf("got %+v", r)
+			}
+			results <- err
+		}()
+	}
+	for range n {
+		if err := <-results; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Cancelling closes a real connection, so the provider stops computing.
+func TestAbortClosesTheConnection(t *testing.T) {
+	s := New(t, Stream(Text("a"), Stall()))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var failure error
+	for _, err := range client(t, s, nil).Stream(ctx, hello) {
+		cancel()
+		failure = err
+	}
+	if e, ok := errors.AsType[*llm.Error](failure); !ok || e.Kind != llm.KindAborted {
+		t.Errorf("got %v, want %v", failure, llm.KindAborted)
+	}
+	<-s.Gone()
+}

@@ -5,7 +5,9 @@ package bash
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -175,5 +177,48 @@ func TestTheEndedAreForgotten(t *testing.T) {
 	wantCode(t, second(call(t.Context(), s, "bash_output", args{"id": first})), CodeUnknownID)
 	if got := len(s.jobs); got != maxEnded+1 {
 		t.Errorf("%d jobs remembered, want %d", got, maxEnded+1)
+	}
+}
+
+// TestHammer: commands of both kinds, reads, kills and the close at once, for
+// the race detector. Afterwards nothing runs.
+func TestHammer(t *testing.T) {
+	p := newFIFO(t)
+	s := shell(t, func(c *Config) { c.Grace = 20 * time.Millisecond })
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			_, _ = call(t.Context(), s, "bash", args{"command": "echo $$ >" + p.path + "; exec sleep 1000"})
+		})
+		wg.Go(func() {
+			r, err := call(t.Context(), s, "bash", args{"command": "echo $$ >" + p.path + "; exec sleep 1000", "background": true})
+			if e, ok := errors.AsType[*tool.Error](err); ok && e.Code == CodeClosed {
+				return // the close came first
+			} else if err != nil {
+				t.Error(err)
+				return
+			}
+			var meta struct {
+				ID string `json:"id"`
+			}
+			if err := json.Unmarshal(r.Meta, &meta); err != nil {
+				t.Error(err)
+			}
+			for _, name := range []string{"bash_output", "bash_kill", "bash_kill", "bash_output"} {
+				wg.Go(func() {
+					if _, err := call(t.Context(), s, name, args{"id": meta.ID}); err != nil {
+						t.Errorf("%s: %v", name, err)
+					}
+				})
+			}
+		})
+	}
+	pids := []int{p.pid(), p.pid(), p.pid(), p.pid()} // at least the foreground ones tell
+	s.Close()
+	wg.Wait()
+	for _, pid := range pids {
+		if alive(pid) {
+			t.Errorf("process %d is left", pid)
+		}
 	}
 }
