@@ -2,7 +2,9 @@ package loop_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -14,6 +16,7 @@ import (
 	"meanwhile/host/agent/agenttest"
 	"meanwhile/host/agent/loop"
 	"meanwhile/host/llm"
+	"meanwhile/host/session"
 	"meanwhile/host/session/sessiontest"
 	"meanwhile/host/tool"
 	"meanwhile/shared/event"
@@ -110,9 +113,10 @@ func onceEach(t *testing.T, a *agent.Agent) {
 	}
 }
 
-// Cancelled at any point between two writes, a turn ends balanced, and no
-// message is lost or read twice.
-func TestCancelAnywhere(t *testing.T) {
+// anywhere plays the story and, after each number of writes, calls interrupt.
+// Whatever it does, the log it leaves goes on balanced once there is a new word,
+// and no message is lost or read twice.
+func anywhere(t *testing.T, interrupt func(w *agenttest.World, a *agent.Agent) *agent.Agent) {
 	for at, done := 0, false; !done; at++ {
 		if at > 100 {
 			t.Fatal("the story does not end")
@@ -140,14 +144,11 @@ func TestCancelAnywhere(t *testing.T) {
 					}
 				}
 				synctest.Wait()
-				a.Cancel("by the user")
-				w.Mem.Release()
+				a = interrupt(w, a)
 				synctest.Wait()
-				s.gate.Open("a", "opened") // where the cancel found no turn yet
+				s.gate.Open("a", "opened") // where no turn ran yet
 				synctest.Wait()
 				balanced(t, a)
-				// Two more words, for a queue that waits after the cancel may
-				// hold two prompts, and a turn takes one.
 				agenttest.Steer(t, a, "s2")
 				synctest.Wait()
 				s.gate.Open("a", "opened")
@@ -155,13 +156,83 @@ func TestCancelAnywhere(t *testing.T) {
 				balanced(t, a)
 				onceEach(t, a)
 				wellFormed(t, s.model)
-				// A cancel that came too late for its turn ends no other.
+				// What came too late for its turn ends no other.
 				if last := agenttest.Transcript(t, a.Log()); !strings.HasSuffix(last, " completed\n") {
 					t.Errorf("the last turn did not complete:\n%s", last)
 				}
 				if got := a.Status(); got.State != agent.Idle {
 					t.Errorf("status = %v, want idle", got)
 				}
+			})
+		})
+	}
+}
+
+func TestCancelAnywhere(t *testing.T) {
+	anywhere(t, func(w *agenttest.World, a *agent.Agent) *agent.Agent {
+		a.Cancel("by the user")
+		w.Mem.Release()
+		return a
+	})
+}
+
+// The agent closes in the middle and comes back in the same process.
+func TestCloseAnywhere(t *testing.T) {
+	anywhere(t, func(w *agenttest.World, a *agent.Agent) *agent.Agent {
+		if err := w.Agents.Remove(context.Background(), a); err != nil {
+			t.Error(err)
+		}
+		w.Mem.Release()
+		synctest.Wait()
+		return w.Resume(a.ID())
+	})
+}
+
+// A write fails, whichever it is: the agent gives the turn up, says so, and can
+// still be closed. The process stops meanwhile; the next one repairs.
+func TestStorageFailsAnywhere(t *testing.T) {
+	for at := 1; at < 12; at++ {
+		t.Run(fmt.Sprint("batch ", at), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				wet := errors.New("the disk is wet")
+				n, fatal := 0, 0
+				mem := sessiontest.NewMem()
+				mem.FailWhen(func(session.Batch) error {
+					if n++; n > at {
+						return wet
+					}
+					return nil
+				})
+				store, err := session.Open(mem, session.Options{Fatal: func(error) { fatal++ }, Log: slog.New(slog.DiscardHandler)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := newStory()
+				w := agenttest.New(t, agenttest.Options{Backend: mem, Store: store, Model: s.model, Tools: s.tools})
+				a := w.Create(event.Header{})
+				sent := a.Send(context.Background(), agenttest.Message("m1"))
+				synctest.Wait()
+				s.gate.Open("a", "opened")
+				synctest.Wait()
+				if sent == nil {
+					sent = a.Steer(context.Background(), agenttest.Message("s1"))
+					synctest.Wait()
+				}
+				if at < 10 && (sent == nil || fatal != 1) {
+					t.Errorf("a message was taken (%v), the failure was reported %d times, want an error and 1", sent, fatal)
+				}
+				if err := w.Agents.Remove(context.Background(), a); err != nil {
+					t.Error(err)
+				}
+
+				again := newStory()
+				next := agenttest.New(t, agenttest.Options{Backend: mem.Crash(), Model: again.model, Tools: again.tools})
+				b := next.Resume(a.ID())
+				synctest.Wait()
+				again.gate.Open("a", "opened")
+				synctest.Wait()
+				balanced(t, b)
+				wellFormed(t, again.model)
 			})
 		})
 	}
