@@ -164,8 +164,23 @@ func (r *Row) summary(s *State) []byte {
 	return mustJSON(summary{Version: summaryVersion, Title: s.Balance.Title, Status: r.Status, Open: r.open, UpdatedAt: r.UpdatedAt})
 }
 
+// pending encodes the lists by hand: encoding/json would read every ask again.
 func (r *Row) pending() []byte {
-	return mustJSON(pending{Active: r.Active, Queued: r.Queued, Partial: r.Partial})
+	var w value.Writer
+	w.Begin()
+	w.Name("active")
+	w.BeginArray()
+	for _, a := range r.Active {
+		w.Raw(a)
+	}
+	w.EndArray()
+	w.Name("queued")
+	w.Raw(mustJSON(r.Queued))
+	if r.Partial {
+		w.BoolField("partial", true)
+	}
+	w.End()
+	return w.Bytes()
 }
 
 // mustJSON encodes our own structs, which cannot fail.
