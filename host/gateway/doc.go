@@ -15,9 +15,9 @@
 // initialize, within InitTimeout. Another protocol number closes with
 // CloseProtocol (4400), a token that is not good with CloseToken (4401); both
 // tell a client to stop trying, and the call is answered with the reason first.
-// Calls that come behind initialize wait for it. A ready client first gets every pending event
-// it has the scope for, then "remote/synced" {eventIds}; with very many the
-// params come in chunks, see package jsonrpc.
+// Calls that come behind initialize wait for it. A ready client first gets
+// every pending event it has the scope for, then "remote/synced" {eventIds};
+// with very many the params come in chunks, see package jsonrpc.
 //
 // # Events
 //
