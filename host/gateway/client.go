@@ -252,7 +252,7 @@ func (g *Gateway) activate(c *client, conn *jsonrpc.Conn) {
 
 // reply judges a client's response to a delivery.
 func (g *Gateway) reply(c *client, call string, result json.RawMessage, rpcErr *jsonrpc.Error) {
-	eventID, attempt, ok := parseCallID(call)
+	eventID, attempt, ok := parseWireID(call)
 	if !ok {
 		return
 	}

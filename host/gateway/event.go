@@ -320,16 +320,16 @@ func errorCode(e *jsonrpc.Error) string {
 	return data.Code
 }
 
-// callID names one delivery of an event on the wire. It says all that is
+// wireID names one delivery of an event on the wire. It says all that is
 // needed to match the response, so that nothing is kept per open delivery.
-func callID(eventID string, attempt uint32) jsonrpc.ID {
+func wireID(eventID string, attempt uint32) jsonrpc.ID {
 	if attempt == 0 {
 		return jsonrpc.StringID(eventID)
 	}
 	return jsonrpc.StringID(eventID + "#" + strconv.FormatUint(uint64(attempt), 10))
 }
 
-func parseCallID(text string) (eventID string, attempt uint32, ok bool) {
+func parseWireID(text string) (eventID string, attempt uint32, ok bool) {
 	eventID, n, again := strings.Cut(text, "#")
 	if !again {
 		return eventID, 0, true

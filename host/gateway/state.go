@@ -193,7 +193,7 @@ func (o outgoing) frames() [][]byte {
 		if !o.settled.cancel {
 			return [][]byte{o.settled.frame}
 		}
-		return [][]byte{o.settled.frame, jsonrpc.EncodeCancel(callID(o.settled.eventID, o.settled.attempt))}
+		return [][]byte{o.settled.frame, jsonrpc.EncodeCancel(wireID(o.settled.eventID, o.settled.attempt))}
 	case o.sync:
 		params, err := jsonrpc.Encode(map[string][]string{"eventIds": o.ids})
 		if err != nil {
@@ -201,7 +201,7 @@ func (o outgoing) frames() [][]byte {
 		}
 		return jsonrpc.EncodeNotices(methodSynced, params)
 	}
-	return [][]byte{jsonrpc.EncodeCall(callID(o.p.id, o.attempt), o.p.ev.Name, o.p.params(o.refused))}
+	return [][]byte{jsonrpc.EncodeCall(wireID(o.p.id, o.attempt), o.p.ev.Name, o.p.params(o.refused))}
 }
 
 // params are the event's own with the gateway's members around them.
