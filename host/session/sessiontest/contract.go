@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
 
 	"meanwhile/host/session"
 )
@@ -50,6 +49,15 @@ func tryWrite(b session.Backend, batch session.Batch) error {
 	done := make(chan error, 1)
 	b.Write(batch, func(err error) { done <- err })
 	return <-done
+}
+
+// differ says how got differs from want, "" when it does not. This package is not
+// a test file, so it does without the tests' libraries.
+func differ(want, got any) string {
+	if reflect.DeepEqual(want, got) {
+		return ""
+	}
+	return fmt.Sprintf("got  %+q\nwant %+q", got, want)
 }
 
 func shut(t testing.TB, b session.Backend) {
@@ -99,15 +107,15 @@ func testKeeps(t *testing.T, d Disk) {
 	want := session.Record{ID: "a", Header: []byte("header 2"), Summary: []byte("summary 2"), Pending: []byte("pending"),
 		Checkpoint: []byte("check"), Events: 3}
 	for _, when := range []string{"at once", "after reopening"} {
-		if diff := cmp.Diff(want, record(t, b, "a")); diff != "" {
-			t.Errorf("%s: record (-want +got):\n%s", when, diff)
+		if diff := differ(want, record(t, b, "a")); diff != "" {
+			t.Errorf("%s: record:\n%s", when, diff)
 		}
-		if diff := cmp.Diff([]string{"a", "b"}, listed(t, b)); diff != "" {
-			t.Errorf("%s: sessions (-want +got):\n%s", when, diff)
+		if diff := differ([]string{"a", "b"}, listed(t, b)); diff != "" {
+			t.Errorf("%s: sessions:\n%s", when, diff)
 		}
 		got, err := b.Events("a", 0, 10)
-		if diff := cmp.Diff(numbered(0, 3), got); err != nil || diff != "" {
-			t.Errorf("%s: events: %v (-want +got):\n%s", when, err, diff)
+		if diff := differ(numbered(0, 3), got); err != nil || diff != "" {
+			t.Errorf("%s: events: %v:\n%s", when, err, diff)
 		}
 		if _, err := b.Load("none"); !errors.Is(err, session.ErrNoSession) {
 			t.Errorf("%s: load of no session: got %v, want ErrNoSession", when, err)
@@ -172,8 +180,8 @@ func testEvents(t *testing.T, d Disk) {
 		if tt.want > 0 {
 			want = numbered(int(tt.from), tt.want)
 		}
-		if diff := cmp.Diff(want, got); err != nil || diff != "" {
-			t.Errorf("%s: %v (-want +got):\n%s", tt.name, err, diff)
+		if diff := differ(want, got); err != nil || diff != "" {
+			t.Errorf("%s: %v:\n%s", tt.name, err, diff)
 		}
 	}
 	big := bytes.Repeat([]byte("x"), 700<<10)
@@ -199,12 +207,12 @@ func testBuild(t *testing.T, d Disk) {
 	write(t, b, last)
 	shut(t, b)
 	b = d.Open(t)
-	if diff := cmp.Diff([]string{"whole"}, listed(t, b)); diff != "" {
-		t.Errorf("sessions (-want +got):\n%s", diff)
+	if diff := differ([]string{"whole"}, listed(t, b)); diff != "" {
+		t.Errorf("sessions:\n%s", diff)
 	}
 	got, err := b.Events("whole", 0, 10)
-	if diff := cmp.Diff(numbered(0, 6), got); err != nil || diff != "" {
-		t.Errorf("events: %v (-want +got):\n%s", err, diff)
+	if diff := differ(numbered(0, 6), got); err != nil || diff != "" {
+		t.Errorf("events: %v:\n%s", err, diff)
 	}
 	shut(t, b)
 }
@@ -216,8 +224,8 @@ func testDrop(t *testing.T, d Disk) {
 	drop := session.Batch{Session: "a", Stage: session.StageDrop, Values: []session.Value{{Kind: "k", Key: "of a", Data: nil}}}
 	write(t, b, drop)
 	for range 2 {
-		if diff := cmp.Diff([]string{"b"}, listed(t, b)); diff != "" {
-			t.Errorf("sessions (-want +got):\n%s", diff)
+		if diff := differ([]string{"b"}, listed(t, b)); diff != "" {
+			t.Errorf("sessions:\n%s", diff)
 		}
 		if _, err := b.Load("a"); !errors.Is(err, session.ErrNoSession) {
 			t.Errorf("load: got %v, want ErrNoSession", err)
@@ -250,8 +258,8 @@ func testValues(t *testing.T, d Disk) {
 	b = d.Open(t)
 	var got []string
 	err := b.Each("token", func(key string, value []byte) error { got = append(got, key+"="+string(value)); return nil })
-	if diff := cmp.Diff([]string{"a=1 again", "c=3"}, got); err != nil || diff != "" {
-		t.Errorf("values: %v (-want +got):\n%s", err, diff)
+	if diff := differ([]string{"a=1 again", "c=3"}, got); err != nil || diff != "" {
+		t.Errorf("values: %v:\n%s", err, diff)
 	}
 	if v, err := b.Get("tok", "en"); err != nil || string(v) != "other kind" {
 		t.Errorf("get: %q, %v", v, err)
@@ -318,8 +326,8 @@ func testWriters(t *testing.T, d Disk) {
 	for w := range writers {
 		id := fmt.Sprintf("s%02d", w)
 		got, err := b.Events(id, 0, each+1)
-		if diff := cmp.Diff(numbered(0, each), got); err != nil || diff != "" {
-			t.Errorf("%s: %v (-want +got):\n%s", id, err, diff)
+		if diff := differ(numbered(0, each), got); err != nil || diff != "" {
+			t.Errorf("%s: %v:\n%s", id, err, diff)
 		}
 	}
 	shut(t, b)
