@@ -192,7 +192,9 @@ func (c *Conn) Wake() {
 func (c *Conn) end(cause error, code int, reason string) {
 	first := false
 	c.update(func(s *state) {
-		first, s.ended = !s.ended, true
+		if first, s.ended = !s.ended, true; first {
+			c.wg.Add(1) // for the close below, while the reader surely counts
+		}
 		s.queue, s.head, s.queued = nil, 0, 0
 	})
 	if !first {
@@ -200,12 +202,13 @@ func (c *Conn) end(cause error, code int, reason string) {
 	}
 	c.cancel(fmt.Errorf("%w: %w", ErrClosed, cause))
 	// On its own, since a stuck peer takes its time and whoever ends the
-	// connection must not wait for that. The reader is still counted in wg.
-	c.wg.Go(func() {
+	// connection must not wait for that.
+	go func() {
+		defer c.wg.Done()
 		if err := c.t.Close(code, reason); err != nil {
 			c.o.Log.Debug("transport not closed cleanly", "err", err)
 		}
-	})
+	}()
 }
 
 // ended returns the cause of an end that has begun.
