@@ -97,6 +97,7 @@ func (l *Log) Snapshot(ctx context.Context) (Snapshot, error) {
 // up to it, and then every batch and preview as it comes, until fn or ctx ends
 // it. No event is left out or given twice. ErrResync when after is past the
 // end, ErrLagged when fn is too slow, ErrNoSession when the session is deleted.
+// A damaged log is given up to its fault, which then ends the follow.
 func (l *Log) Follow(ctx context.Context, after *int64, fn func(Item) error) error {
 	// Join first: whatever is staged after the snapshot then stays in the ring.
 	l.feed.join()
@@ -117,6 +118,9 @@ func (l *Log) Follow(ctx context.Context, after *int64, fn func(Item) error) err
 	}
 	if err := l.history(ctx, from, snap.Seq, fn); err != nil {
 		return err
+	}
+	if l.damage != nil {
+		return l.damage // nothing can come after it
 	}
 	return l.live(ctx, snap.Seq, fn)
 }
