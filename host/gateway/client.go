@@ -155,7 +155,7 @@ func (g *Gateway) handler(c *client, p Principal) jsonrpc.HandlerFunc {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		result, err := g.dispatch(ctx, &c.caller, r.Method, r.Params, func(item any) error { return r.Send(ctx, item) })
+		result, err := g.dispatch(withWritten(ctx, r.OnWritten), &c.caller, r.Method, r.Params, func(item any) error { return r.Send(ctx, item) })
 		return result, g.wire(err)
 	}
 }

@@ -175,7 +175,7 @@ func TestCallerDoneClosesWithTheConnection(t *testing.T) {
 func TestPlainConfig(t *testing.T) {
 	g := New(Config{})
 	g.Handle("secret", "admin", nil)
-	status, body := g.Post(t.Context(), tokenOf("read"), []byte(`{"jsonrpc":"2.0","id":1,"method":"secret"}`))
+	status, body, _ := g.Post(t.Context(), tokenOf("read"), []byte(`{"jsonrpc":"2.0","id":1,"method":"secret"}`))
 	want := `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"secret needs a token with scope \"admin\"","data":{"code":"MISSING_SCOPE","field":"admin"}}}`
 	if status != http.StatusOK || string(body) != want {
 		t.Errorf("got %d %s\nwant 200 %s", status, body, want)
@@ -192,11 +192,11 @@ func TestPostLimits(t *testing.T) {
 	g.Handle("big", "", func(context.Context, *Caller, json.RawMessage) (any, error) {
 		return strings.Repeat("x", jsonrpc.MaxFrame), nil
 	})
-	status, body := g.Post(t.Context(), tokenOf("read"), []byte(strings.Repeat(" ", jsonrpc.MaxFrame+1)))
+	status, body, _ := g.Post(t.Context(), tokenOf("read"), []byte(strings.Repeat(" ", jsonrpc.MaxFrame+1)))
 	if status != http.StatusRequestEntityTooLarge || !json.Valid(body) {
 		t.Errorf("a large body: %d %s", status, body)
 	}
-	status, body = g.Post(t.Context(), tokenOf("read"), []byte(`{"jsonrpc":"2.0","id":1,"method":"big"}`))
+	status, body, _ = g.Post(t.Context(), tokenOf("read"), []byte(`{"jsonrpc":"2.0","id":1,"method":"big"}`))
 	if status != http.StatusOK || !strings.Contains(string(body), "result over") {
 		t.Errorf("a large result: %d %.100s", status, body)
 	}

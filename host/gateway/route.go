@@ -65,8 +65,20 @@ func (g *Gateway) wire(err error) error {
 }
 
 // Post serves one call without a connection: a status and the response, which
-// is JSON-RPC also when the status is not 200.
-func (g *Gateway) Post(ctx context.Context, p Principal, body []byte) (status int, response []byte) {
+// is JSON-RPC also when the status is not 200. The caller runs written once it
+// has written the response whole.
+func (g *Gateway) Post(ctx context.Context, p Principal, body []byte) (status int, response []byte, written func()) {
+	var after []func()
+	ctx = withWritten(ctx, func(f func()) { after = append(after, f) })
+	status, response = g.serve(ctx, p, body)
+	return status, response, func() {
+		for _, f := range after {
+			f()
+		}
+	}
+}
+
+func (g *Gateway) serve(ctx context.Context, p Principal, body []byte) (status int, response []byte) {
 	m, err := jsonrpc.ParseMessage(body)
 	var frame *jsonrpc.FrameError
 	switch {

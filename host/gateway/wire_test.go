@@ -226,7 +226,7 @@ func (r *replay) step(line string) {
 	case "reemit":
 		r.saw("%v", r.events[name].Reemit())
 	case "post":
-		status, body := r.g.Post(r.t.Context(), tokenOf(name), []byte(rest))
+		status, body, _ := r.g.Post(r.t.Context(), tokenOf(name), []byte(rest))
 		r.saw("%d %s", status, body)
 	case "drop":
 		r.g.DropToken("token-" + name)

@@ -129,11 +129,13 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, token *auth.T
 	if !ok {
 		return
 	}
-	status, response := s.opts.Post(r.Context(), *token, body)
+	status, response, written := s.opts.Post(r.Context(), *token, body)
 	deadline(w, writeWithin)
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	w.Write(response)
+	if _, err := w.Write(response); err == nil && http.NewResponseController(w).Flush() == nil {
+		written()
+	}
 }
 
 func (s *Server) serveLogin(w http.ResponseWriter, r *http.Request, _ *auth.Token) {

@@ -38,8 +38,9 @@ type Options struct {
 	// in initialize instead of a header, as browsers do.
 	Socket func(ctx context.Context, w http.ResponseWriter, r *http.Request, token *auth.Token)
 
-	// Post answers one posted call with a status and a body.
-	Post func(ctx context.Context, token auth.Token, body []byte) (int, []byte)
+	// Post answers one posted call with a status and a body, and says what to run
+	// once they are written whole.
+	Post func(ctx context.Context, token auth.Token, body []byte) (int, []byte, func())
 
 	// Ready returns why asks and answers cannot be checked, or nil.
 	Ready func() error

@@ -62,8 +62,8 @@ func newFixture(t *testing.T) *fixture {
 			}
 			plain(w, http.StatusTeapot, "socket of "+name)
 		},
-		Post: func(_ context.Context, token auth.Token, body []byte) (int, []byte) {
-			return http.StatusOK, append([]byte(token.Label+" "), body...)
+		Post: func(_ context.Context, token auth.Token, body []byte) (int, []byte, func()) {
+			return http.StatusOK, append([]byte(token.Label+" "), body...), func() {}
 		},
 		Ready: func() error { return nil },
 	}
@@ -341,11 +341,11 @@ func TestCloseEndsSocketsAndCalls(t *testing.T) {
 		<-ctx.Done()
 		done <- "socket"
 	}
-	f.opts.Post = func(ctx context.Context, _ auth.Token, _ []byte) (int, []byte) {
+	f.opts.Post = func(ctx context.Context, _ auth.Token, _ []byte) (int, []byte, func()) {
 		entered <- "call"
 		<-ctx.Done()
 		done <- "call"
-		return http.StatusOK, nil
+		return http.StatusOK, nil, func() {}
 	}
 	s := f.server(t)
 	l, err := Listen("127.0.0.1:0", nil)

@@ -51,7 +51,7 @@ func (c *Conn) call(ctx context.Context, method string, params, result any, item
 		c.leave(k)
 		return fmt.Errorf("%s: params: %w", method, ErrTooBig)
 	}
-	if err := c.put(ctx, frame); err != nil {
+	if err := c.put(ctx, frame, nil); err != nil {
 		c.leave(k)
 		return fmt.Errorf("%s: %w", method, err)
 	}
@@ -175,7 +175,7 @@ func (c *Conn) Notify(ctx context.Context, method string, params any) error {
 		return fmt.Errorf("%s: %w", method, err)
 	}
 	for _, frame := range EncodeNotices(method, raw) {
-		if err := c.put(ctx, frame); err != nil {
+		if err := c.put(ctx, frame, nil); err != nil {
 			return fmt.Errorf("%s: %w", method, err)
 		}
 	}

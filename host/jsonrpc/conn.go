@@ -122,7 +122,7 @@ type state struct {
 	calls   map[int64]*call
 	serving map[ID]*served
 
-	queue  [][]byte
+	queue  []outgoing
 	head   int           // queue[:head] is written
 	queued int           // bytes of queue[head:]
 	room   chan struct{} // closed when frames left; nil: nobody waits
@@ -231,8 +231,9 @@ func (c *Conn) fail(err error) {
 	}
 }
 
-// put queues a frame, waiting for room: the backpressure of streams.
-func (c *Conn) put(ctx context.Context, frame []byte) error {
+// put queues a frame, waiting for room: the backpressure of streams. written,
+// unless it is nil, runs on the writer once the transport took the frame.
+func (c *Conn) put(ctx context.Context, frame []byte, written func()) error {
 	var stall *time.Timer
 	for {
 		var ended bool
@@ -243,7 +244,7 @@ func (c *Conn) put(ctx context.Context, frame []byte) error {
 			case s.ended, s.last != nil:
 				ended = true
 			case waiting == 0, waiting < c.o.MaxQueue && s.queued+len(frame) <= c.o.MaxQueued:
-				s.push(frame)
+				s.push(outgoing{frame, written})
 			default:
 				if s.room == nil {
 					s.room = make(chan struct{})
@@ -284,7 +285,7 @@ func (c *Conn) putNow(frame []byte) {
 			return
 		}
 		if full = len(s.queue)-s.head >= 2*c.o.MaxQueue; !full {
-			s.push(frame)
+			s.push(outgoing{frame: frame})
 		}
 	})
 	if full {
@@ -294,19 +295,25 @@ func (c *Conn) putNow(frame []byte) {
 	c.Wake()
 }
 
-func (s *state) push(frame []byte) {
-	s.queue = append(s.queue, frame)
-	s.queued += len(frame)
+// outgoing is one frame and what to run once the transport took it whole.
+type outgoing struct {
+	frame   []byte
+	written func()
 }
 
-func (s *state) pop() []byte {
+func (s *state) push(o outgoing) {
+	s.queue = append(s.queue, o)
+	s.queued += len(o.frame)
+}
+
+func (s *state) pop() outgoing {
 	if s.head == len(s.queue) {
-		return nil
+		return outgoing{}
 	}
-	frame := s.queue[s.head]
-	s.queue[s.head] = nil
+	o := s.queue[s.head]
+	s.queue[s.head] = outgoing{}
 	s.head++
-	s.queued -= len(frame)
+	s.queued -= len(o.frame)
 	if s.head == len(s.queue) {
 		s.queue, s.head = s.queue[:0], 0
 	} else if s.head >= 1024 && s.head*2 > len(s.queue) {
@@ -318,15 +325,16 @@ func (s *state) pop() []byte {
 		close(s.room)
 		s.room = nil
 	}
-	return frame
+	return o
 }
 
 // write is the one writer: it takes turns between the queue and Pull.
 func (c *Conn) write() {
 	for {
-		var frame []byte
+		var next outgoing
 		var last *CloseError
-		c.update(func(s *state) { frame, last = s.pop(), s.last })
+		c.update(func(s *state) { next, last = s.pop(), s.last })
+		frame := next.frame
 		if frame == nil && last != nil {
 			c.fail(last)
 			return
@@ -334,6 +342,9 @@ func (c *Conn) write() {
 		var pulled [][]byte
 		if frame != nil && !c.send(frame) {
 			return
+		}
+		if next.written != nil {
+			next.written()
 		}
 		if last == nil && c.o.Pull != nil && c.ctx.Err() == nil {
 			pulled = c.o.Pull()

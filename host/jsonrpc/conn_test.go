@@ -118,7 +118,7 @@ func TestReadyResponseWinsOverCancelledContext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.put(ctx, EncodeCall(k.id, "x", nil)); err != nil {
+		if err := c.put(ctx, EncodeCall(k.id, "x", nil), nil); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

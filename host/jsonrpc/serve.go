@@ -15,12 +15,13 @@ const (
 
 // Request is a call or a notification of the peer.
 type Request struct {
-	Method string
-	Params json.RawMessage // an object, or nil when absent
-	id     ID
-	conn   *Conn
-	served *served
-	after  func()
+	Method  string
+	Params  json.RawMessage // an object, or nil when absent
+	id      ID
+	conn    *Conn
+	served  *served
+	after   func()
+	written []func()
 }
 
 // served is one call of the peer in flight.
@@ -36,6 +37,17 @@ func (r *Request) IsCall() bool { return !r.id.IsZero() }
 // AfterReply has f run once the response is queued, before the handler's
 // goroutine ends: what f wakes is written after it.
 func (r *Request) AfterReply(f func()) { r.after = f }
+
+// OnWritten has f run, on the writer, once the transport took the whole
+// response: f must be brief. A connection that breaks first never runs it. Only
+// the handler may call it.
+func (r *Request) OnWritten(f func()) { r.written = append(r.written, f) }
+
+func (r *Request) wrote() {
+	for _, f := range r.written {
+		f()
+	}
+}
 
 // Send sends one stream item before the response. It waits for room in the
 // write queue. Only one Send of a call may run at a time.
@@ -68,7 +80,7 @@ func (r *Request) Send(ctx context.Context, item any) error {
 	for _, value := range chunks(raw) {
 		params := append(r.id.append([]byte(`{"token":`)), `,"value":`...)
 		params = append(append(params, value...), '}')
-		if err := r.conn.put(ctx, EncodeNotice(methodProgress, params)); err != nil {
+		if err := r.conn.put(ctx, EncodeNotice(methodProgress, params), nil); err != nil {
 			return err
 		}
 	}
@@ -218,7 +230,7 @@ func (c *Conn) respond(ctx context.Context, r *Request) {
 		r.served.done = true
 		delete(s.serving, r.id)
 	})
-	if c.put(c.ctx, frame) == nil && r.after != nil {
+	if c.put(c.ctx, frame, r.wrote) == nil && r.after != nil {
 		r.after()
 	}
 }

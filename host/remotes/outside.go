@@ -89,7 +89,7 @@ func bindOutside(g *gateway.Gateway, o Options) {
 		if p.Agent.Kind != event.KindExternal {
 			return openResult{}, jsonrpc.Faultf(jsonrpc.CodeInvalidParams, "invalid params: agent.kind must be %q", event.KindExternal)
 		}
-		id, err := o.Outside.Open(ctx, party(c, ""), outside.Opening{Title: p.Title, Name: p.Agent.Name, CWD: p.Agent.CWD, Key: p.Key})
+		id, err := o.Outside.Open(ctx, party(ctx, c, ""), outside.Opening{Title: p.Title, Name: p.Agent.Name, CWD: p.Agent.CWD, Key: p.Key})
 		return openResult{id}, err
 	})
 	unary(g, "userQuestions/ask", ask, func(ctx context.Context, c *gateway.Caller, p askParams) (standingResult, error) {
@@ -100,7 +100,7 @@ func bindOutside(g *gateway.Gateway, o Options) {
 		if err != nil {
 			return standingResult{}, err
 		}
-		s, err := o.Outside.Ask(ctx, party(c, p.Holder), p.SessionID, outside.Asking{RequestID: p.RequestID, Questions: p.Questions, Timeout: p.Timeout}, hold)
+		s, err := o.Outside.Ask(ctx, party(ctx, c, p.Holder), p.SessionID, outside.Asking{RequestID: p.RequestID, Questions: p.Questions, Timeout: p.Timeout}, hold)
 		if err != nil {
 			return standingResult{}, err
 		}
@@ -114,7 +114,7 @@ func bindOutside(g *gateway.Gateway, o Options) {
 		if err != nil {
 			return standingResult{}, err
 		}
-		s, err := o.Outside.Await(ctx, party(c, p.Holder), p.SessionID, p.CallID, hold)
+		s, err := o.Outside.Await(ctx, party(ctx, c, p.Holder), p.SessionID, p.CallID, hold)
 		if err != nil {
 			return standingResult{}, err
 		}
@@ -124,7 +124,7 @@ func bindOutside(g *gateway.Gateway, o Options) {
 		if err := need("sessionId", p.SessionID, "callId", p.CallID); err != nil {
 			return withdrawResult{}, err
 		}
-		done, err := o.Outside.Withdraw(ctx, party(c, ""), p.SessionID, p.CallID)
+		done, err := o.Outside.Withdraw(ctx, party(ctx, c, ""), p.SessionID, p.CallID)
 		return withdrawResult{done}, err
 	})
 	unary(g, "inbox/claim", ask, func(ctx context.Context, c *gateway.Caller, p claimParams) (claimResult, error) {
@@ -134,7 +134,7 @@ func bindOutside(g *gateway.Gateway, o Options) {
 		if p.Max < 0 {
 			return claimResult{}, jsonrpc.Faultf(jsonrpc.CodeInvalidParams, "invalid params: max must not be negative")
 		}
-		messages, lease, err := o.Outside.Claim(ctx, party(c, p.Holder), p.SessionID, p.Max)
+		messages, lease, err := o.Outside.Claim(ctx, party(ctx, c, p.Holder), p.SessionID, p.Max)
 		out := claimResult{Messages: make([]json.RawMessage, len(messages)), LeaseMs: lease.Milliseconds()}
 		for i, m := range messages {
 			out.Messages[i] = m.Body
@@ -148,7 +148,7 @@ func bindOutside(g *gateway.Gateway, o Options) {
 		if p.MessageIDs == nil {
 			return admitResult{}, missing("messageIds")
 		}
-		admitted, err := o.Outside.Admit(ctx, party(c, ""), p.SessionID, p.MessageIDs)
+		admitted, err := o.Outside.Admit(ctx, party(ctx, c, ""), p.SessionID, p.MessageIDs)
 		if admitted == nil {
 			admitted = []string{}
 		}
@@ -158,8 +158,8 @@ func bindOutside(g *gateway.Gateway, o Options) {
 
 // party is the caller as the service knows it. A posted call has no line: its
 // request ends with the response, and would take back what that carried.
-func party(c *gateway.Caller, holder string) outside.Party {
-	p := outside.Party{TokenID: c.TokenID, Holder: holder}
+func party(ctx context.Context, c *gateway.Caller, holder string) outside.Party {
+	p := outside.Party{TokenID: c.TokenID, Holder: holder, Written: func(f func()) { gateway.OnWritten(ctx, f) }}
 	if c.ClientID != "" {
 		p.Line = c.Done
 	}
