@@ -183,7 +183,7 @@
 //
 // # check and fold
 //
-//	check {"check":"ask","questions":[…],"timed"?:bool} or {"check":"answer","questions":[…],"answers":[…]}
+//	check {"check":"ask","questions":[…],"timed"?:bool} or {"check":"answer","questions":[…],"answer":{"answers":[…]}}
 //	→ {"ok":true} or {"problem":{code, field?, message}}
 //	fold: first line {"view":"userQuestions"|"inbox"|"replies"}, then the header line, then one event per line
 //	→ {"view":…, "seq":last} or {"problem":{code:"DAMAGED", message}}

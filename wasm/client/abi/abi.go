@@ -127,7 +127,7 @@ func check(in []byte) ([]byte, *machine.Error) {
 		p = projection.CheckAsk(qs, v.Get("timed").True())
 	}
 	if p == nil && what == "answer" {
-		_, p = projection.CheckAnswer(qs, value.OfObject(value.Member{Name: "answers", Value: v.Get("answers")}))
+		_, p = projection.CheckAnswer(qs, v.Get("answer"))
 	}
 	if p == nil {
 		return []byte(`{"ok":true}`), nil
