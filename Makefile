@@ -9,11 +9,12 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 
 MODULE := wasm/bridge/module/client.wasm
+ENGINE := wasm/quickjs/module/quickjs.wasm
 HOST   := bin/meanwhile
 
 # Packages where goroutines meet; the race detector runs on these.
 RACE := ./host/jsonrpc/... ./host/gateway/... ./host/session/... ./host/agent/... ./host/question/... \
-        ./host/auth ./host/httpserver ./host/app ./host/tool/... ./shared/deadline/... ./wasm/bridge
+        ./host/auth ./host/httpserver ./host/app ./host/tool/... ./shared/deadline/... ./wasm/bridge ./wasm/quickjs
 
 go_in = $(shell find $(1) -name '*.go' ! -name '*_test.go' 2>/dev/null)
 MODULE_SRC := go.mod go.sum $(call go_in,shared wasm/client)
@@ -35,7 +36,12 @@ web/node_modules/.stamp: web/package.json web/package-lock.json
 web/dist/index.html: web/node_modules/.stamp $(PAGE_SRC)
 	cd web && npm run build && touch dist/.gitkeep dist/index.html
 
-$(HOST): $(MODULE) web/dist/index.html $(HOST_SRC)
+# The JavaScript engine of run_code comes from npm, under its own licence.
+$(ENGINE): web/node_modules/.stamp
+	cp web/node_modules/quickjs-wasi/LICENSE web/node_modules/quickjs-wasi/quickjs.wasm $(@D)
+	touch $@
+
+$(HOST): $(MODULE) $(ENGINE) web/dist/index.html $(HOST_SRC)
 	go build -trimpath -o $@ ./host/cmd/meanwhile
 	touch $@
 
@@ -71,4 +77,4 @@ e2e: build
 clean:
 	rm -rf bin web/node_modules
 	find web/dist -mindepth 1 ! -name .gitkeep -delete
-	rm -f $(MODULE)
+	rm -f $(MODULE) $(ENGINE) $(dir $(ENGINE))LICENSE
