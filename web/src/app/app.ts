@@ -13,7 +13,7 @@ import type { Keys, Preferences } from "../store/keys.ts";
 import { Store } from "../store/store.ts";
 import { type Strings, stringsFor } from "../ui/strings/index.ts";
 import { formatRoute, parseRoute, type Route } from "./route.ts";
-import { exchange, revoke } from "./signin.ts";
+import { deviceLabel, exchange, revoke } from "./signin.ts";
 
 /** A module that stops more often than this in one visit is not started again. */
 export const moduleRestartsMax = 3;
@@ -171,7 +171,11 @@ export class App {
 
   async signInWith(code: string): Promise<void> {
     this.signIn.value = "busy";
-    const outcome = await exchange(code, this.#env.window.fetch.bind(this.#env.window));
+    const outcome = await exchange(
+      code,
+      deviceLabel(this.#env.window.navigator.userAgent),
+      this.#env.window.fetch.bind(this.#env.window),
+    );
     if ("refused" in outcome) {
       this.signIn.value = outcome.refused;
       return;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { formatRoute, parseRoute, type Route } from "./route.ts";
-import { codeIn, exchange, takeCode } from "./signin.ts";
+import { codeIn, deviceLabel, exchange, takeCode } from "./signin.ts";
 
 describe("the code of a login link", () => {
   const cases = [
@@ -44,7 +44,7 @@ describe("exchange", () => {
     },
   ];
   for (const { name, send, want } of cases) {
-    it(`reads ${name}`, async () => expect(await exchange("c", send)).toEqual(want));
+    it(`reads ${name}`, async () => expect(await exchange("c", "Desk", send)).toEqual(want));
   }
 });
 
@@ -66,4 +66,25 @@ describe("routes", () => {
     expect(parseRoute("#/nowhere")).toEqual({ at: "inbox" });
     expect(parseRoute("#/card/%E0")).toEqual({ at: "inbox", key: "%E0" });
   });
+});
+
+describe("deviceLabel", () => {
+  const cases = [
+    {
+      agent: "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/156.0 Safari/537.36",
+      want: "Chrome on Linux",
+    },
+    {
+      agent: "Mozilla/5.0 (iPhone; CPU iPhone OS 20_0 like Mac OS X) Version/20.0 Safari/604.1",
+      want: "Safari on iOS",
+    },
+    {
+      agent: "Mozilla/5.0 (Android 16; Mobile; rv:150.0) Firefox/150.0",
+      want: "Firefox on Android",
+    },
+    { agent: "", want: "Browser" },
+  ];
+  for (const { agent, want } of cases) {
+    it(`says ${want}`, () => expect(deviceLabel(agent)).toBe(want));
+  }
 });

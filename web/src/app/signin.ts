@@ -18,13 +18,42 @@ export function takeCode(location: Location, history: History): string | undefin
 
 export type Exchanged = { token: string } | { refused: "bad" | "network" };
 
-export async function exchange(code: string, send: typeof fetch = fetch): Promise<Exchanged> {
+/** What other devices call this one: "Answered by Firefox on Android". */
+export function deviceLabel(userAgent: string): string {
+  const browser = /Edg\//.test(userAgent)
+    ? "Edge"
+    : /Firefox\//.test(userAgent)
+      ? "Firefox"
+      : /Chrome\//.test(userAgent)
+        ? "Chrome"
+        : /Safari\//.test(userAgent)
+          ? "Safari"
+          : "Browser";
+  const system = /iPhone|iPad/.test(userAgent)
+    ? "iOS"
+    : /Android/.test(userAgent)
+      ? "Android"
+      : /Windows/.test(userAgent)
+        ? "Windows"
+        : /Mac OS X/.test(userAgent)
+          ? "macOS"
+          : /Linux/.test(userAgent)
+            ? "Linux"
+            : "";
+  return system === "" ? browser : `${browser} on ${system}`;
+}
+
+export async function exchange(
+  code: string,
+  label: string,
+  send: typeof fetch = fetch,
+): Promise<Exchanged> {
   let response: Response;
   try {
     response = await send("/auth/login", {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ code }),
+      body: JSON.stringify({ code, label }),
       cache: "no-store",
       credentials: "omit",
       redirect: "error",

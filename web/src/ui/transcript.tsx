@@ -65,6 +65,7 @@ function Turns({ id, transcript }: { id: string; transcript: Transcript | undefi
       if (atEnd.current) element.scrollTop = element.scrollHeight;
     });
     observer.observe(element);
+    if (element.firstElementChild) observer.observe(element.firstElementChild);
     return () => observer.disconnect();
   }, []);
 

@@ -1,0 +1,14 @@
+import { defineConfig } from "vitest/config";
+
+// Everything here runs the built program and a real browser, one scenario after another: they
+// share two cores and one clock.
+export default defineConfig({
+  test: {
+    root: import.meta.dirname,
+    include: ["**/*.test.ts"],
+    environment: "node",
+    fileParallelism: false,
+    testTimeout: 90_000,
+    hookTimeout: 60_000,
+  },
+});
