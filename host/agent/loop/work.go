@@ -8,13 +8,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"meanwhile/host/agent"
 	"meanwhile/host/internal/id"
 	"meanwhile/host/llm"
 	"meanwhile/host/session"
 	"meanwhile/host/tool"
 	"meanwhile/shared/event"
-	"meanwhile/shared/event/value"
 )
 
 // Codes of the results this package writes for a tool that gave none.
@@ -132,62 +130,9 @@ func (d *Driver) runCall(c Call) error {
 				Text: "Not run: the turn was cancelled before this call started."}}})
 			return
 		}
-		result, err := d.runTool(ctx, call)
-		d.send(note{in: Done{c.ID, d.outcome(ctx, call, result, err)}})
+		d.send(note{in: Done{c.ID, RunTool(ctx, d.tools, call, d.slog)}})
 	})
 	return nil
-}
-
-// runTool runs the tool a call names; its panic is its error.
-func (d *Driver) runTool(ctx context.Context, c tool.Call) (tool.Result, error) {
-	t, ok := d.tools.Get(c.Name)
-	if ok {
-		if _, err := value.ParseString(c.Arguments); err != nil {
-			return tool.Result{}, &tool.Error{Name: errorName, Code: "BAD_ARGUMENTS", Message: fmt.Sprintf(
-				"the arguments are not one JSON document (%v): send an object of this schema: %s", err, t.Spec().Parameters)}
-		}
-	}
-	return d.tools.Run(ctx, c)
-}
-
-// outcome is what the log and the model are told of a run. What is not written
-// for the model goes to the host's log instead.
-func (d *Driver) outcome(ctx context.Context, c tool.Call, r tool.Result, err error) Outcome {
-	var told *tool.Error
-	var panicked *tool.PanicError
-	if errors.As(err, &panicked) {
-		d.slog.Error("tool panicked", "tool", c.Name, "call", c.CallID, "panic", panicked.Value, "stack", string(panicked.Stack))
-	}
-	out := Outcome{IsError: err != nil, Name: errorName}
-	switch {
-	case err == nil:
-		out = Outcome{Text: r.Text, Meta: r.Meta}
-	case errors.As(err, &told):
-		out.Text, out.Code = told.Message, told.Code
-		if told.Name != "" {
-			out.Name = told.Name
-		}
-		out.Meta = r.Meta
-	case errors.Is(context.Cause(ctx), agent.ErrCancelled):
-		out.Code, out.Text = CodeToolAborted, "The turn was cancelled while this call ran."
-	default:
-		d.slog.Warn("tool failed", "tool", c.Name, "call", c.CallID, "err", err)
-		out.Text = err.Error()
-	}
-	if out.IsError && out.Code == "" {
-		out.Code = CodeToolFailed
-	}
-	out.Text = clean(out.Text, ResultMax)
-	if out.Meta != nil {
-		v, err := value.Parse(out.Meta)
-		if err != nil || len(out.Meta) > ResultMax {
-			d.slog.Warn("tool meta left out", "tool", c.Name, "call", c.CallID, "bytes", len(out.Meta), "err", err)
-			out.Meta = nil
-		} else {
-			out.Meta = v.Bytes()
-		}
-	}
-	return out
 }
 
 // clean makes a text fit for a JSON log and cuts it to max bytes, saying so.
