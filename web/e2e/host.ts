@@ -28,6 +28,8 @@ export class Host {
     this.#options = options;
     this.#port = port;
     writeFileSync(join(this.dir, "script.json"), JSON.stringify(options.script));
+    // A person's own settings must not reach into a test.
+    writeFileSync(join(this.dir, "config.toml"), "");
   }
 
   static async start(options: HostOptions): Promise<Host> {
@@ -55,7 +57,7 @@ export class Host {
         ...["--data", join(this.dir, "data")],
         ...["--script", join(this.dir, "script.json")],
         ...["--ask-mode", "timed"],
-        ...["--config", join(this.dir, "none.toml")],
+        ...["--config", join(this.dir, "config.toml")],
         ...(this.#options.args ?? []),
       ],
       { cwd: this.dir, stdio: ["ignore", "pipe", "pipe"] },

@@ -45,7 +45,8 @@ class Connection {
 
   send(frame: Frame): void {
     if (this.closed) return;
-    queueMicrotask(() => this.socket.onmessage?.({ data: encode(frame) } as never));
+    // Each frame is a task of its own, as in a browser: what it settles runs before the next one.
+    setTimeout(() => this.socket.onmessage?.({ data: encode(frame) } as never), 0);
   }
 
   call(method: string, params: unknown): Promise<unknown> & { id: Id } {

@@ -161,7 +161,11 @@ export function endedText(card: Pick<Card, "agent" | "state">, ended: Ended, s: 
     case "answered":
       return what ? s.answeredWith(what) : s.answered;
     case "answered-elsewhere":
-      if (ended.byName) return s.answeredBy(visible(ended.byName), what || s.skipped);
+      if (ended.byName) {
+        // Without the record nobody knows what they chose, and that is not the same as a skip.
+        if (!ended.answers) return s.answeredByPlain(visible(ended.byName));
+        return s.answeredBy(visible(ended.byName), what || s.skipped);
+      }
       return what ? s.answeredElsewhere(what) : s.answeredElsewherePlain;
     case "withdrawn":
       return s.withdrawn(agent);

@@ -105,6 +105,7 @@ export const en = {
 
   // the end of a card
   answeredBy: (who: string, what: string) => `Answered by ${who} · ${what}. Your text is kept.`,
+  answeredByPlain: (who: string) => `Answered by ${who}. Your text is kept.`,
   answeredElsewhere: (what: string) => `Answered elsewhere · ${what}. Your text is kept.`,
   answeredElsewherePlain: "Answered elsewhere. Your text is kept.",
   answered: "Answered",

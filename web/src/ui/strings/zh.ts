@@ -94,6 +94,7 @@ export const zh: Strings = {
   cancelReply: "撤回",
 
   answeredBy: (who, what) => `${who} 已回答 · ${what}。你的文字已保留。`,
+  answeredByPlain: (who) => `${who} 已回答。你的文字已保留。`,
   answeredElsewhere: (what) => `已在别处回答 · ${what}。你的文字已保留。`,
   answeredElsewherePlain: "已在别处回答。你的文字已保留。",
   answered: "已回答",
