@@ -101,7 +101,7 @@ func (t *Tool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	}
 	o, err := t.asker.AskTimed(ctx, r, c.CallID, timeout)
 	if err != nil {
-		return tool.Result{}, toolError(err)
+		return tool.Result{}, toolError(ctx, err)
 	}
 	if o.Status == question.Unanswered {
 		return tool.Result{Text: PendingText(c.CallID)}, nil
@@ -112,7 +112,7 @@ func (t *Tool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 func (t *Tool) block(ctx context.Context, r question.Request) (tool.Result, error) {
 	answers, err := t.asker.Ask(ctx, r)
 	if err != nil {
-		return tool.Result{}, toolError(err)
+		return tool.Result{}, toolError(ctx, err)
 	}
 	return tool.Result{Text: AnswersText(answers)}, nil
 }
@@ -156,9 +156,14 @@ func metaOf(byName string) json.RawMessage {
 	return w.Bytes()
 }
 
-// toolError gives the model a question error under its code. What is not one,
-// such as a stopping host, passes through and is nobody's result.
-func toolError(err error) error {
+// toolError gives the model a question error under its code. A stopping host has
+// no result to give: the call stays as it is until its agent stops, too, and
+// repair closes it at the next start.
+func toolError(ctx context.Context, err error) error {
+	if errors.Is(err, question.ErrClosed) {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
 	var q *question.Error
 	if !errors.As(err, &q) {
 		return err

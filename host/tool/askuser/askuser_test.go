@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -224,9 +225,29 @@ func TestServiceErrors(t *testing.T) {
 		_, err = run(t, f, Legacy, `{`+batch+`}`)
 		wantError(t, err, code, question.ForModel(code))
 	}
-	if _, err := run(t, &fakeService{err: question.ErrClosed}, Timed, `{`+batch+`}`); !errors.Is(err, question.ErrClosed) {
-		t.Errorf("error = %v, want %v as it is: nothing is recorded for it", err, question.ErrClosed)
-	}
+}
+
+// A stopping host gives no result that could be recorded: the call stays until
+// its agent stops.
+func TestStoppingHostGivesNoResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, stop := context.WithCancelCause(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := New(&fakeService{err: question.ErrClosed}, nil, Options{Mode: Timed}).Run(ctx, tool.Call{CallID: "c1", Arguments: `{` + batch + `}`})
+			done <- err
+		}()
+		synctest.Wait()
+		select {
+		case err := <-done:
+			t.Fatalf("the call returned %v before its agent stopped", err)
+		default:
+		}
+		stop(agent.ErrStopping)
+		if err := <-done; !errors.Is(err, agent.ErrStopping) {
+			t.Errorf("error = %v, want %v", err, agent.ErrStopping)
+		}
+	})
 }
 
 func TestWithdraw(t *testing.T) {

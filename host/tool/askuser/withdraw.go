@@ -50,7 +50,7 @@ func (t *Withdraw) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	}
 	done, err := t.service.Withdraw(ctx, t.agent, target)
 	if err != nil {
-		return tool.Result{}, toolError(err)
+		return tool.Result{}, toolError(ctx, err)
 	}
 	return tool.Result{Text: WithdrawnText(done)}, nil
 }
