@@ -18,7 +18,9 @@
 // "message"} or {"withdrawn":true|false,"message"?}. The message of a pending
 // result says that silence is neither a skip nor permission.
 //
-// Concurrency: a tool holds no state; runs are independent of each other.
+// Concurrency: a tool holds no state; runs are independent of each other. While
+// the host stops a run gives no result and waits for its agent to stop, too, so
+// that nothing is recorded; repair does that at the next start.
 //
 // Limits: those of projection (questions, options, characters, bytes); an ask
 // over one of them is an error that names the field and never becomes a card.
