@@ -309,7 +309,7 @@ func (c *Card) Down(now countdown.Stamp, sh Shell) {
 		c.Busy, c.Call = Resend, ""
 		c.settleAt, c.settleLeft = now.Mono+settleAfter, settleTries
 	case c.Busy == Settling:
-		c.Busy, c.Call = Idle, ""
+		c.Busy, c.Call, c.looked = Idle, "", false
 	case c.Busy == RPC:
 		c.Call = ""
 	}
