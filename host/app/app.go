@@ -1,0 +1,285 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"meanwhile/host/agent"
+	"meanwhile/host/auth"
+	"meanwhile/host/config"
+	"meanwhile/host/gateway"
+	"meanwhile/host/gateway/wsconn"
+	"meanwhile/host/httpserver"
+	"meanwhile/host/outside"
+	"meanwhile/host/question"
+	"meanwhile/host/remotes"
+	"meanwhile/host/session"
+	"meanwhile/host/session/logstore"
+	"meanwhile/wasm/bridge"
+	"meanwhile/web"
+)
+
+// Version is this build's.
+const Version = "0.1.0"
+
+// tokenKind is where the store keeps tokens.
+const tokenKind = "token"
+
+// App is a running host.
+type App struct {
+	cfg    config.Config
+	log    *slog.Logger
+	failed chan error
+
+	sessions  *session.Store
+	tokens    *auth.Tokens
+	codes     *auth.Codes
+	module    *bridge.Bridge
+	gateway   *gateway.Gateway
+	agents    *agent.Registry
+	questions *question.Service
+	outside   *outside.Service
+	server    *httpserver.Server
+	address   net.Addr
+	serving   sync.WaitGroup
+
+	undo []func(context.Context) error // how to take it apart, last first
+}
+
+// Start runs a host with these settings until Close. log nil is slog.Default.
+func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *App, err error) {
+	if log == nil {
+		log = slog.Default()
+	}
+	a := &App{cfg: cfg, log: log, failed: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.Close(context.WithoutCancel(ctx)))
+		}
+	}()
+	for _, step := range []func(context.Context) error{
+		a.openStore, a.openModule, a.openServices, a.listen, a.resumeQueued,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// Failed gives the reason why the process must end, once.
+func (a *App) Failed() <-chan error { return a.failed }
+
+// fail is told by whatever cannot go on.
+func (a *App) fail(err error) {
+	select {
+	case a.failed <- err:
+	default: // one reason is enough
+	}
+}
+
+// Address is where the page is served.
+func (a *App) Address() net.Addr { return a.address }
+
+// LoginURL returns a link that signs a browser in, once.
+func (a *App) LoginURL() string { return a.loginURL(a.codes.Issue()) }
+
+// loginURL puts the code into the fragment, which browsers do not send: it
+// reaches no log and no Referer.
+func (a *App) loginURL(code string) string {
+	scheme := "http"
+	if a.cfg.HTTP.TLSCert != "" {
+		scheme = "https"
+	}
+	return scheme + "://" + a.address.String() + "/#code=" + code
+}
+
+// Close takes the host apart, last part first. It records nothing for what
+// people have not answered.
+func (a *App) Close(ctx context.Context) error {
+	var errs []error
+	for _, undo := range slices.Backward(a.undo) {
+		errs = append(errs, undo(ctx))
+	}
+	a.undo = nil
+	return errors.Join(errs...)
+}
+
+func (a *App) onClose(f func(context.Context) error) { a.undo = append(a.undo, f) }
+
+func (a *App) openStore(ctx context.Context) error {
+	backend, err := logstore.Open(a.cfg.Data, logstore.Options{Log: a.log})
+	if err != nil {
+		return err // names the directory, and who has it
+	}
+	if r := backend.Report(); r != nil && !r.Intact() {
+		a.log.Error("the log is damaged: the damaged sessions can be read up to the fault, the others go on", "report", r.String(), "copy", r.Aside)
+	}
+	a.sessions, err = session.Open(backend, session.Options{Fatal: a.fail, Log: a.log})
+	if err != nil {
+		return errors.Join(err, backend.Close())
+	}
+	a.onClose(func(context.Context) error { return a.sessions.Close() })
+	repaired, err := a.sessions.RepairAll(ctx)
+	if err != nil {
+		return err
+	}
+	if repaired > 0 {
+		a.log.Info("repaired sessions whose turn was cut", "count", repaired)
+	}
+	if a.tokens, err = auth.OpenTokens(tokenStore{a.sessions.Values()}, nil); err != nil {
+		return err
+	}
+	a.codes = auth.NewCodes(a.tokens)
+	return nil
+}
+
+// CacheDir is where the module's compiled code is kept for all hosts and
+// commands of this user; "" when the user has no place for such things.
+func CacheDir() string {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "meanwhile")
+}
+
+func (a *App) openModule(ctx context.Context) (err error) {
+	if a.module, err = bridge.New(ctx, bridge.Options{CacheDir: CacheDir()}); err != nil {
+		return err
+	}
+	a.onClose(func(ctx context.Context) error { return a.module.Close(ctx) })
+	return nil
+}
+
+func (a *App) openServices(context.Context) error {
+	a.gateway = gateway.New(gateway.Config{
+		Version:     Version,
+		Module:      gateway.Module{Path: "/client.wasm", SHA256: a.module.SHA256()},
+		Auth:        remotes.Authenticator(a.tokens),
+		Wire:        remotes.Wire,
+		SettleScope: auth.Scopes(auth.Answer).String(),
+		Log:         a.log,
+	})
+	model, err := newModel(a.cfg, a.log)
+	if err != nil {
+		return err
+	}
+	a.agents = agent.NewRegistry(agent.Options{
+		Open: a.sessions.Open,
+		Attach: func(ag *agent.Agent) (agent.Driver, error) {
+			return a.driver(ag, model)
+		},
+		Changed: a.note,
+	})
+	a.questions = question.New(question.Options{
+		Emit:      remotes.Emit(a.gateway),
+		Validator: a.module,
+		Agents:    a.agents,
+		MaxHold:   a.cfg.Questions.MaxHold,
+		Logger:    a.log,
+	})
+	header, err := outsideHeader(a.questions)
+	if err != nil {
+		return err
+	}
+	a.outside = outside.New(outside.Options{
+		Questions: a.questions, Agents: a.agents, Sessions: a.sessions,
+		Header: header, DefaultTimeout: a.cfg.Ask.Timeout,
+	})
+	remotes.Bind(a.gateway, remotes.Options{
+		Sessions: a.sessions, Agents: a.agents, Questions: a.questions, Outside: a.outside,
+		Tokens: a.tokens, Codes: a.codes, LoginURL: a.loginURL,
+	})
+	a.tokens.OnRevoke(a.gateway.DropToken)
+
+	// Undone from the last: the questions stand still before a socket ends or a
+	// tool is cut, or a lost claim and a cancelled call would settle them.
+	a.onClose(a.agents.Close)
+	a.onClose(func(context.Context) error { a.outside.Close(); return nil })
+	a.onClose(func(context.Context) error { a.gateway.Close(); return nil })
+	a.onClose(func(context.Context) error { a.questions.Close(); return nil })
+	return nil
+}
+
+func (a *App) listen(ctx context.Context) (err error) {
+	var secure *tls.Config
+	if a.cfg.HTTP.TLSCert != "" {
+		pair, err := tls.LoadX509KeyPair(a.cfg.HTTP.TLSCert, a.cfg.HTTP.TLSKey)
+		if err != nil {
+			return fmt.Errorf("http.tls_cert and http.tls_key: %w", err)
+		}
+		secure = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	gate := &auth.Gate{Tokens: a.tokens, Hosts: a.cfg.HTTP.Hosts, Origins: a.cfg.HTTP.Origins}
+	a.server, err = httpserver.New(httpserver.Options{
+		Gate: gate, Codes: a.codes,
+		Page: web.Files(), Module: a.module.Bytes(),
+		Socket: a.serveSocket, Post: a.servePost, Ready: a.module.Healthy,
+		TLS: secure != nil, Log: a.log,
+	})
+	if err != nil {
+		return err
+	}
+	local, err := listenLocal(a.cfg.Data)
+	if err != nil {
+		return err
+	}
+	listener, err := httpserver.Listen(a.cfg.Listen, secure)
+	if err != nil {
+		return errors.Join(err, local.Close())
+	}
+	a.address = listener.Addr()
+	a.serving.Go(func() {
+		if err := a.server.Serve(listener); err != nil {
+			a.fail(fmt.Errorf("serve %s: %w", a.address, err))
+		}
+	})
+	locals, stop := context.WithCancel(context.WithoutCancel(ctx))
+	a.serving.Go(func() { a.serveLocal(locals, local) })
+	a.onClose(func(ctx context.Context) error {
+		stop()
+		err := errors.Join(a.server.Close(ctx), local.Close())
+		a.serving.Wait()
+		return err
+	})
+	a.log.Info("listening", "address", a.address.String(), "data", a.cfg.Data)
+	return nil
+}
+
+// serveSocket runs one WebSocket client. The gate has checked its Origin.
+func (a *App) serveSocket(ctx context.Context, w http.ResponseWriter, r *http.Request, token *auth.Token) {
+	t, err := wsconn.Upgrade(w, r, wsconn.Config{CheckOrigin: func(*http.Request) bool { return true }})
+	if err != nil {
+		a.log.Debug("handshake", "remote", r.RemoteAddr, "error", err)
+		return
+	}
+	var p gateway.Principal
+	if token != nil {
+		p = remotes.Principal(*token)
+	}
+	err = a.gateway.Accept(ctx, t, p)
+	a.log.Debug("client left", "remote", r.RemoteAddr, "reason", err)
+}
+
+func (a *App) servePost(ctx context.Context, token auth.Token, body []byte) (int, []byte, func()) {
+	return a.gateway.Post(ctx, remotes.Principal(token), body)
+}
+
+// tokenStore keeps tokens beside the sessions.
+type tokenStore struct{ values session.Values }
+
+func (s tokenStore) Put(key string, value []byte) error { return s.values.Put(tokenKind, key, value) }
+func (s tokenStore) Delete(key string) error            { return s.values.Delete(tokenKind, key) }
+func (s tokenStore) Each(f func(string, []byte) error) error {
+	return s.values.Each(tokenKind, f)
+}

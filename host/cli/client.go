@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"meanwhile/host/app"
+	"meanwhile/host/config"
+	"meanwhile/host/jsonrpc"
+)
+
+// callWithin bounds one command's talk with the host.
+const callWithin = 30 * time.Second
+
+// hostFlags adds the flags that say which host a command talks to.
+func hostFlags(c *cobra.Command) {
+	c.Flags().String("data", "", "data directory of the host (default $XDG_DATA_HOME/meanwhile)")
+	c.Flags().String("config", "", "settings file")
+}
+
+// withHost runs f with a connection to the host of the data directory.
+func withHost(cmd *cobra.Command, f func(ctx context.Context, c *jsonrpc.Conn) error) error {
+	src := config.Sources{Flags: map[string]string{}}
+	if flag := cmd.Flags().Lookup("data"); flag.Changed {
+		src.Flags["data"] = flag.Value.String()
+	}
+	src.File = cmd.Flags().Lookup("config").Value.String()
+	data, err := config.DataDir(src)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), callWithin)
+	defer cancel()
+	conn, err := dial(ctx, data)
+	if err != nil {
+		return err
+	}
+	defer conn.Wait()
+	defer conn.Close(jsonrpc.CloseNormal, "done")
+	return plainError(f(ctx, conn))
+}
+
+// dial connects to the host that holds a data directory.
+func dial(ctx context.Context, data string) (*jsonrpc.Conn, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", app.SocketPath(data))
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
+		return nil, fmt.Errorf("no host is running on %s: start it with `meanwhile serve`, or name its directory with --data", data)
+	case err != nil:
+		return nil, fmt.Errorf("reach the host of %s: %w", data, err)
+	}
+	conn := jsonrpc.NewConn(jsonrpc.Lines(c), nil, jsonrpc.Options{})
+	params := map[string]any{"protocol": 1, "client": map[string]string{"name": "meanwhile", "version": app.Version}}
+	if err := conn.Call(ctx, "initialize", params, nil); err != nil {
+		conn.Close(jsonrpc.CloseNormal, "")
+		conn.Wait()
+		return nil, fmt.Errorf("greet the host of %s: %w", data, plainError(err))
+	}
+	return conn, nil
+}
+
+// plainError shows the host's words alone.
+func plainError(err error) error {
+	var refused *jsonrpc.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
+	var data struct {
+		Code  string `json:"code"`
+		Field string `json:"field"`
+	}
+	_ = json.Unmarshal(refused.Data, &data) // without data the message stands alone
+	if data.Code != "" {
+		return fmt.Errorf("%s: %s", data.Code, clean(refused.Message))
+	}
+	return errors.New(clean(refused.Message))
+}

@@ -1,0 +1,28 @@
+// Package cli is the command line of the program.
+//
+// It owns the subcommands, their flags, their output and exit codes. It does
+// not own what they do: serve starts host/app, replay folds with
+// shared/projection, check asks the client module, and the rest are calls to a
+// running host over the socket in its data directory, which only the user
+// who started it can open. That socket gives the scopes read, ask and admin.
+//
+// # Output
+//
+// What a script wants goes to stdout and nothing else does: the token alone,
+// the link alone, the JSON alone. Everything for people goes to stderr. Text
+// that came from an agent loses its control, escape and direction characters
+// before it reaches a terminal.
+//
+// # Exit codes
+//
+//	0  done
+//	1  it failed; stderr says why and what to do
+//	2  the command line was wrong
+//	3  check: the module refused the questions or the answer
+//
+// # Concurrency and limits
+//
+// One command runs at a time, in the caller's context. A line of a replayed
+// file has at most maxLine bytes, a checked document maxDocument, and a call to
+// the host takes at most callWithin.
+package cli
