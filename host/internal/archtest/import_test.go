@@ -26,6 +26,10 @@ var forbidden = []struct {
 		why: "the host runs the module only as bytes, or host and page could check by different code",
 	},
 	{
+		from: []string{"wasm/quickjs"}, to: []string{"host", "wasm/client", "wasm/bridge"},
+		why: "the engine runs scripts and knows nothing of who wrote them",
+	},
+	{
 		from: []string{"web"}, to: []string{"host", "wasm", "shared"},
 		why: "web only embeds the built page",
 	},
@@ -55,8 +59,8 @@ var forbidden = []struct {
 		why: "the host runs the module only as bytes",
 	},
 	{
-		from: []string{"host", "shared", "wasm", "web"}, to: []string{"host/internal/hosttest", "host/session/sessiontest", "host/llm/llmtest", "host/internal/sim"},
-		except: []string{"host/internal", "host/session/sessiontest", "host/llm/llmtest"},
+		from: []string{"host", "shared", "wasm", "web"}, to: []string{"host/internal/hosttest", "host/session/sessiontest", "host/llm/llmtest", "host/agent/agenttest", "host/internal/sim"},
+		except: []string{"host/internal", "host/session/sessiontest", "host/llm/llmtest", "host/agent/agenttest"},
 		why:    "test helpers stay out of the program",
 	},
 }
@@ -83,7 +87,7 @@ var layers = [][]string{
 	{"host/jsonrpc", "host/llm", "host/tool", "host/auth", "host/config"},
 	{"host/session", "host/gateway"},
 	{"host/session/logstore", "host/session/sessiontest", "host/gateway/wsconn", "host/llm/chat", "host/llm/deepseek", "host/llm/openai", "host/llm/replay", "host/llm/llmtest", "host/agent"},
-	{"host/question", "host/tool/bash", "host/tool/webfetch", "host/agent/loop", "host/httpserver"},
+	{"host/question", "host/tool/bash", "host/tool/webfetch", "host/agent/loop", "host/agent/agenttest", "host/httpserver"},
 	{"host/tool/askuser", "host/tool/runcode", "host/tool/subagent", "host/outside", "host/notify"},
 	{"host/mcpserver", "host/hook", "host/remotes"},
 	{"host/app"},
@@ -137,7 +141,7 @@ type home struct {
 var homes = []home{
 	{"github.com/syndtr/goleveldb", []string{"host/session/logstore"}, "the store can be exchanged behind session.Backend"},
 	{"github.com/gorilla/websocket", []string{"host/gateway/wsconn"}, "everything above speaks jsonrpc.Transport"},
-	{"github.com/tetratelabs/wazero", []string{"wasm/bridge"}, "the runtime's errors and limits are handled in one place"},
+	{"github.com/tetratelabs/wazero", []string{"wasm/bridge", "wasm/quickjs"}, "one package for each thing that runs on it: the client module, and the scripts of run_code"},
 	{"github.com/spf13/cobra", []string{"host/cli"}, "the rest of the program is no command line"},
 	{"github.com/spf13/pflag", []string{"host/cli"}, "as cobra"},
 	{"github.com/pelletier/go-toml", []string{"host/config"}, "one place reads settings"},
