@@ -119,7 +119,8 @@
 //	 cards:[Row]}
 //	Row {key, group:"needs"|"late"|"queued"|"ended"|"answered", sessionId, callId?, title?, agent?, status?,
 //	     header?, text (first question, one line, ≤ 200 characters), n (questions), plan?, blocking?,
-//	     countdown:Countdown, busy?, hint?, edited?, unread?, hidden?, since (wall ms), ended?:Ended}
+//	     countdown:Countdown, busy?, hint?, edited?, unread?, hidden?, since (wall ms), carriedAt? (wall ms: this page
+//	     saw it carried on), ended?:Ended}
 //
 // agent and status are the session list's values as the host sent them. Group "answered" holds the last 50 asks that
 // went while this page was open.

@@ -125,20 +125,21 @@ type Card struct {
 	stale   bool   // Accepted is older than this connection, so a fresh snapshot can deny it
 	ours    string // id of the last reply of ours that was accepted
 
-	Draft    draft.Draft
-	Count    countdown.Countdown
-	Hint     Hint
-	Refused  *projection.Problem
-	Restored bool
-	SentMark bool // this draft was sent before a reload
-	Hidden   bool
-	Unread   bool
-	Focused  bool // the surface has focus while the page is visible
-	Plan     bool
-	Since    int64
-	Total    int64 // the longest remainder seen
-	Ended    *draft.Ended
-	Mine     bool // ended by our own answer
+	Draft     draft.Draft
+	Count     countdown.Countdown
+	Hint      Hint
+	Refused   *projection.Problem
+	Restored  bool
+	SentMark  bool // this draft was sent before a reload
+	Hidden    bool
+	Unread    bool
+	Focused   bool // the surface has focus while the page is visible
+	Plan      bool
+	Since     int64
+	CarriedAt int64 // wall ms when this page saw it carried on; 0: it was so already
+	Total     int64 // the longest remainder seen
+	Ended     *draft.Ended
+	Mine      bool // ended by our own answer
 
 	// Dirty: the view changed; Saved: what storage holds, for the machine.
 	Dirty bool
@@ -349,6 +350,9 @@ func (c *Card) Project(now countdown.Stamp, sh Shell, k Known) {
 
 func (c *Card) projectContinued(now countdown.Stamp, sh Shell, k Known) {
 	first := !c.Continued
+	if first && (c.Listed || c.EventID != "") {
+		c.CarriedAt = now.Wall
+	}
 	c.Listed, c.Continued = true, true
 	if first {
 		c.Dirty = true

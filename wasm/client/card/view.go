@@ -75,6 +75,9 @@ func (c *Card) AppendRow(w *value.Writer, now countdown.Stamp, extra func(*value
 	yes(w, "unread", c.Unread)
 	yes(w, "hidden", c.Hidden)
 	w.IntField("since", c.Since)
+	if c.Continued && c.CarriedAt != 0 {
+		w.IntField("carriedAt", c.CarriedAt)
+	}
 	if c.Ended != nil {
 		w.Name("ended")
 		c.Ended.Append(w)
