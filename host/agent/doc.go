@@ -9,7 +9,8 @@
 // (agent/inbox), the turn of a built-in agent (agent/loop, a Driver from the
 // outside), or questions. A session row shows Status; the words are the page's.
 //
-// An agent is opening (its log is read and its driver made) → live (listed, its
+// An agent is opening (its log is read, a turn that nobody drives any more is
+// closed as repair does it, and its driver is made) → live (listed, its
 // driver started) → closing (no longer listed, its driver is stopping) → gone.
 // At most one agent exists for a session at any time: who asks for it while it
 // opens or closes waits. Live means the exact instance: an *Agent kept from
@@ -30,6 +31,6 @@
 // Update and takes no other. Goroutines: one for each agent that opens or
 // closes, waited for by Close; those of a driver are its own.
 //
-// Limits: LiveMax agents; beyond IdleMax, those that have been idle for IdleAfter
+// Limits: OpenCallsMax open calls of one outside agent; LiveMax agents; beyond IdleMax, those that have been idle for IdleAfter
 // close, the longest unused first.
 package agent

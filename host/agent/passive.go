@@ -19,7 +19,7 @@ const OpenCallsMax = 1000
 // Errors of a passive agent's records.
 var (
 	ErrCallUsed  = errors.New("the call id was used in this session before")
-	ErrCallEnded = errors.New("the call has no result to wait for")
+	ErrCallEnded = errors.New("the call is not open: it has its result, or never began")
 	ErrTooOften  = fmt.Errorf("%d calls of this session are open: wait for some, or withdraw them", OpenCallsMax)
 )
 

@@ -15,10 +15,10 @@ const (
 	// Opening: the batch that opens a turn is being recorded. Entered by Start;
 	// left by Opened or NotOpened.
 	Opening
-	// Asking: the model call of the step is out. Entered by Opened; left by Reply.
+	// Asking: the model call of the step is out. Entered by Opened; left by Replied.
 	Asking
 	// Working: the step's tool calls are waiting, running or answered. Entered
-	// by a Reply with calls; left when the last call has its result.
+	// by a Replied with calls; left when the last call has its result.
 	Working
 	// Bounding: the batch at the end of a step is being recorded. It opens the
 	// next step or ends the turn, which only the log's state can tell. Left by
