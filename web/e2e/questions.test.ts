@@ -49,7 +49,7 @@ describe("a timed question", () => {
     await start();
     const me = await device();
     await me.say("ask in a while");
-    await reads(me.line, /then The agent carries on and you can still answer/);
+    await reads(me.line, /then the agent carries on and you can still answer/);
     await me.picture("card-docked");
     await me.option("SQLite").check();
     await reads(me.line, "Waiting for you");
@@ -249,7 +249,7 @@ describe("a queued reply", () => {
     await reads(me.line, /^Carried on/);
     await me.own.fill("first thought");
     await me.act("submit").click();
-    await reads(me.page.locator(".slip"), "In The agent's inbox");
+    await reads(me.page.locator(".slip"), "In the agent's inbox");
     await reads(me.ask("queued"), "Answer on its way");
     await me.ask("queued").locator('[data-action="view"]').click();
     await reads(me.page.locator(".record"), "first thought");

@@ -3,6 +3,7 @@ import { defineConfig } from "vitest/config";
 // Everything here runs the built program and a real browser, one scenario after another: they
 // share two cores and one clock.
 export default defineConfig({
+  cacheDir: "../node_modules/.vite-e2e",
   test: {
     root: import.meta.dirname,
     include: ["**/*.test.ts"],

@@ -88,6 +88,8 @@ export interface Row {
   unread?: boolean;
   hidden?: boolean;
   since?: number;
+  /** Wall ms when this page saw the agent carry on. */
+  carriedAt?: number;
   ended?: Ended;
 }
 

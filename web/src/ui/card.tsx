@@ -45,7 +45,7 @@ export function CardPanel({ cardKey: key, docked, onHide }: Props): VNode | null
   }, [asked, known]);
 
   if (!card) return null;
-  const agent = agentName(card.agent) || s.someAgent;
+  const agent = agentName(card.agent);
   const hides = card.state === "open" || card.state === "continued" || card.state === "queued";
 
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLElement>): void => {
@@ -63,7 +63,7 @@ export function CardPanel({ cardKey: key, docked, onHide }: Props): VNode | null
     <section
       ref={section}
       class={`card card-${card.state}${docked ? " card-docked" : ""}${card.plan ? " card-plan" : ""}`}
-      aria-label={`${card.header ?? ""} ${agent}`.trim()}
+      aria-label={`${card.header ?? ""} ${agent || s.agentTitle(s.someAgent)}`.trim()}
       onKeyDown={onKeyDown}
     >
       <header class="card-head">
@@ -71,7 +71,10 @@ export function CardPanel({ cardKey: key, docked, onHide }: Props): VNode | null
           {card.plan ? s.plan : visible(headerOf(card, s))}
         </h2>
         <span class="card-who" dir="auto">
-          {[agent, card.title].filter(Boolean).join(" · ")}
+          {[agent, card.title]
+            .filter(Boolean)
+            .map((part) => visible(part ?? ""))
+            .join(" · ")}
         </span>
         {!docked && card.sessionId && (
           <button

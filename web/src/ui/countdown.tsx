@@ -39,9 +39,9 @@ export function countdownText(card: Card, now: number, s: Strings): string {
   const agent = agentName(card.agent) || s.someAgent;
   if (card.state === "continued") {
     if (statusWord(card.status) === "offline") return s.offlineAgent(agent);
-    return card.since === undefined
+    return card.carriedAt === undefined
       ? s.carriedOnLine
-      : s.carriedOnAt(moment(card.since, now, s.locale));
+      : s.carriedOnAt(moment(card.carriedAt, now, s.locale));
   }
   const countdown = card.countdown;
   switch (countdown?.state) {
@@ -86,7 +86,7 @@ export function CountdownLine({ card }: { card: Card }): VNode {
   return (
     <div class={`time${countdown?.warn && !busy ? " time-warn" : ""}`}>
       {busy === "" && countdown && <Ring countdown={countdown} />}
-      {busy === "" && countdown?.warn && <Icon name="clock" />}
+      {busy === "" && countdown?.warn && <Icon name="soon" />}
       <span class="time-text">{busy || countdownText(card, app.store.now.value, s)}</span>
       {holdable && !busy && (
         <button

@@ -78,7 +78,7 @@ function InboxRow({ row, chosen }: { row: Row; chosen: boolean }): VNode {
             {row.plan ? s.plan : visible(row.header || s.askName)}
           </span>
           <span class="row-agent" dir="auto">
-            {agent}
+            {visible(s.agentTitle(agent))}
           </span>
           {row.edited && row.group !== "answered" && (
             <span class="row-draft">
@@ -101,7 +101,7 @@ function RowTime(props: { row: Row; strings: Strings; now: number }): VNode | nu
   const { row, strings: s, now } = props;
   const countdown = row.countdown;
   if (row.group !== "needs") {
-    const at = row.ended?.at ?? row.since;
+    const at = row.ended?.at ?? row.carriedAt;
     return at === undefined ? null : <span class="row-time">{moment(at, now, s.locale)}</span>;
   }
   const state = countdown?.state ?? "none";

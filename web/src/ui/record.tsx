@@ -38,7 +38,7 @@ function RecordedQuestion({
         {(question.options ?? []).map((option, o) => (
           <li key={option.label} class={selected.includes(o) ? "recorded-on" : ""} dir="auto">
             <span>{visible(labelText(option))}</span>
-            {selected.includes(o) && <span class="tag">{s.answered}</span>}
+            {selected.includes(o) && <span class="tag">{s.chosen}</span>}
           </li>
         ))}
       </ul>

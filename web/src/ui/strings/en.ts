@@ -22,10 +22,19 @@ function count(n: number, one: string, many: string): string {
   return n === 1 ? `1 ${one}` : `${n} ${many}`;
 }
 
+/** An agent without a name, inside a sentence. */
+const someAgent = "the agent";
+
+/** At the start of one. */
+function starts(agent: string): string {
+  return agent === someAgent ? "The agent" : agent;
+}
+
 export const en = {
   locale: "en",
   left,
-  someAgent: "The agent",
+  someAgent,
+  agentTitle: starts,
   untitled: "Untitled session",
 
   // places
@@ -44,15 +53,15 @@ export const en = {
   // the countdown line
   timed: (time: Remaining, agent: string) =>
     `${left(time)}, then ${agent} carries on and you can still answer`,
-  atZero: (agent: string) => `${agent} is carrying on. You can still answer`,
+  atZero: (agent: string) => `${starts(agent)} is carrying on. You can still answer`,
   paused: (time: Remaining | undefined) =>
     time ? `Paused while you are here · ${left(time)}` : "Paused while you are here",
   waitingForYou: "Waiting for you",
-  blocking: (agent: string) => `${agent} waits for you`,
+  blocking: (agent: string) => `${starts(agent)} waits for you`,
   carriedOnAt: (at: string) => `Carried on at ${at}. Your answer will still reach it.`,
   carriedOnLine: "Carried on. Your answer will still reach it.",
   waits: "waits",
-  offlineAgent: (agent: string) => `${agent} is offline. It gets this when it returns.`,
+  offlineAgent: (agent: string) => `${starts(agent)} is offline. It gets this when it returns.`,
 
   // answering
   takeTime: "Take time",
@@ -80,7 +89,7 @@ export const en = {
   restored: "Draft restored",
   storageMemory: "This browser keeps nothing for this page, so your text lives only in this tab.",
   moreCards: (n: number) => count(n, "more question here", "more questions here"),
-  asks: (agent: string, text: string) => `${agent} asks: ${text}`,
+  asks: (agent: string, text: string) => `${starts(agent)} asks: ${text}`,
   open: "Open",
   openSession: "Open session",
 
@@ -100,7 +109,6 @@ export const en = {
   refusedAt: (n: number, detail: string) => `Question ${n} was not taken: ${detail}`,
   refused: (detail: string) => `Not taken: ${detail}`,
   view: "View",
-  viewAnswers: "View answers",
   cancelReply: "Take back",
 
   // the end of a card
@@ -110,21 +118,20 @@ export const en = {
   answeredElsewherePlain: "Answered elsewhere. Your text is kept.",
   answered: "Answered",
   answeredWith: (what: string) => `Answered · ${what}`,
-  withdrawn: (agent: string) => `${agent} no longer needs this.`,
+  withdrawn: (agent: string) => `${starts(agent)} no longer needs this.`,
   cancelled: "Closed without an answer.",
-  aborted: (agent: string) => `${agent} was stopped before it read an answer.`,
-  closed: (agent: string) => `${agent} has moved on from this question.`,
+  aborted: (agent: string) => `${starts(agent)} was stopped before it read an answer.`,
+  closed: (agent: string) => `${starts(agent)} has moved on from this question.`,
   sessionGone: "This session is gone. Your text is kept here.",
   copy: "Copy",
   copied: "Copied",
   copyFailed: "This browser did not allow copying. Select the text instead.",
   sendAsMessage: "Send as a message",
   dismiss: "Dismiss",
-  nothingChosen: "Nothing chosen",
+  chosen: "Chosen",
 
   // plan review
   plan: "Plan",
-  planTitle: (agent: string) => `${agent} has a plan`,
   requestChanges: "Request changes",
   changesLabel: "What should change",
   changesHint: "Left empty, this sends the plan back without a word.",
@@ -147,8 +154,6 @@ export const en = {
   actionCancel: "Take back",
 
   // transcript
-  you: "You",
-  turn: (n: number) => `Turn ${n}`,
   turnSummary: (steps: number, tools: number) =>
     `${count(steps, "step", "steps")}, ${count(tools, "tool call", "tool calls")}`,
   groupSummary: (n: number) => count(n, "item", "items"),
@@ -192,11 +197,10 @@ export const en = {
   forkOf: (title: string) => `${title} (fork)`,
   actions: "Actions",
   save: "Save",
-  cancel: "Cancel",
   noSessions: "No sessions yet.",
   noMatch: "Nothing matches.",
   openAsks: (n: number) => count(n, "question open", "questions open"),
-  lateAsks: (n: number) => count(n, "still useful", "still useful"),
+  lateAsks: (n: number) => count(n, "question still useful", "questions still useful"),
   queuedReplies: (n: number) => count(n, "answer on its way", "answers on their way"),
   statusRunning: "Working",
   statusDamaged: "Damaged, read only",
@@ -210,7 +214,6 @@ export const en = {
   // empty, first run
   nothingNeedsYou: "Nothing needs you. Agents are working.",
   nothingNeedsYouIdle: "Nothing needs you.",
-  lastAnswered: "Last answered",
   pickACard: "Choose a question on the left.",
   pickASession: "Choose a session on the left.",
   connectAgent: "Connect an agent",
@@ -288,7 +291,8 @@ export const en = {
   sayOnline: "Online again.",
 
   // notifications
-  notifyTitle: (agent: string, header: string) => (header ? `${agent} · ${header}` : agent),
+  notifyTitle: (agent: string, header: string) =>
+    header ? `${starts(agent)} · ${header}` : starts(agent),
   notifyReminder: (text: string) => `Still open: ${text}`,
 
   listAnd: (parts: string[]) => parts.join(", "),

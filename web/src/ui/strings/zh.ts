@@ -22,6 +22,7 @@ export const zh: Strings = {
   locale: "zh",
   left,
   someAgent: "代理",
+  agentTitle: (agent) => agent,
   untitled: "未命名会话",
 
   inbox: "收件箱",
@@ -90,7 +91,6 @@ export const zh: Strings = {
   refusedAt: (n, detail) => `第 ${n} 个问题未被接受：${detail}`,
   refused: (detail) => `未被接受：${detail}`,
   view: "查看",
-  viewAnswers: "查看回答",
   cancelReply: "撤回",
 
   answeredBy: (who, what) => `${who} 已回答 · ${what}。你的文字已保留。`,
@@ -109,10 +109,9 @@ export const zh: Strings = {
   copyFailed: "浏览器不允许复制，请手动选择文字。",
   sendAsMessage: "作为消息发送",
   dismiss: "移除",
-  nothingChosen: "没有选择",
+  chosen: "已选",
 
   plan: "计划",
-  planTitle: (agent) => `${agent} 提交了计划`,
   requestChanges: "要求修改",
   changesLabel: "需要修改什么",
   changesHint: "留空则不加说明地退回计划。",
@@ -132,8 +131,6 @@ export const zh: Strings = {
   actionView: "查看回答",
   actionCancel: "撤回",
 
-  you: "你",
-  turn: (n) => `第 ${n} 轮`,
   turnSummary: (steps, tools) => `${steps} 步，${tools} 次工具调用`,
   groupSummary: (n) => `${n} 项`,
   withReplies: (n) => `${n} 份迟到的回答`,
@@ -175,11 +172,10 @@ export const zh: Strings = {
   forkOf: (title) => `${title}（分叉）`,
   actions: "操作",
   save: "保存",
-  cancel: "取消",
   noSessions: "还没有会话。",
   noMatch: "没有匹配的内容。",
   openAsks: (n) => `${n} 个问题待回答`,
-  lateAsks: (n) => `${n} 个仍可回答`,
+  lateAsks: (n) => `${n} 个问题仍可回答`,
   queuedReplies: (n) => `${n} 份回答正在送达`,
   statusRunning: "工作中",
   statusDamaged: "已损坏，只读",
@@ -192,7 +188,6 @@ export const zh: Strings = {
 
   nothingNeedsYou: "没有需要你处理的事。代理正在工作。",
   nothingNeedsYouIdle: "没有需要你处理的事。",
-  lastAnswered: "最近回答",
   pickACard: "在左侧选择一个问题。",
   pickASession: "在左侧选择一个会话。",
   connectAgent: "连接代理",
