@@ -475,7 +475,17 @@ func (c *Card) unlisted(now countdown.Stamp, sh Shell, k Known) {
 func (c *Card) gone(now countdown.Stamp, sh Shell, k Known) {
 	o := c.Outcome
 	result := o != nil && o.Kind == "result"
-	ours := result && o.Mine || c.taken || c.Accepted != "" && k.Fate != projection.Discarded
+	ours := result && o.Mine || c.taken || c.Accepted != "" && k.Fate == projection.Admitted
+	if !k.Full && !ours && c.Edited() && !c.looked && sh.Up() && c.Keyed() && (o == nil || o.Code == CodeTimedOut) {
+		// The list only says that it is gone. Even an accepted reply may have been
+		// discarded unseen and the ask withdrawn, so the record decides.
+		c.looked = true
+		c.Busy, c.Call, c.Dirty = Settling, sh.Look(c), true
+		return
+	}
+	if c.Accepted != "" && k.Fate == "" {
+		ours = !k.Settled || draft.Same(k.Answers, c.Draft.Batch(c.Questions))
+	}
 	if !ours && !result && k.Settled {
 		ours = c.Press != nil && draft.Same(k.Answers, c.Press.Batch) ||
 			c.SentMark && draft.Same(k.Answers, c.Draft.Batch(c.Questions))
@@ -494,10 +504,6 @@ func (c *Card) gone(now countdown.Stamp, sh Shell, k Known) {
 		e.Reason, e.By, e.ByName = Elsewhere, o.By, o.ByName
 	case k.Settled:
 		e.Reason, e.ByName = Elsewhere, k.By
-	case !k.Full && c.Edited() && !c.looked && sh.Up() && c.Keyed() && (o == nil || o.Code == CodeTimedOut):
-		c.looked = true
-		c.Busy, c.Call, c.Dirty = Settling, sh.Look(c), true
-		return
 	default:
 		e.Code = k.Code
 		if o != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -95,7 +96,9 @@ func (w *world) connect(deliveryFirst bool) {
 	w.up = true
 	w.client++
 	w.do(doc{"type": "up", "clientId": fmt.Sprint("me", w.client), "scopes": []string{"read", "answer"}, "protocol": 1, "sha256": "a", "build": doc{"sha256": "a"}})
-	list := func() { w.do(doc{"type": "item", "id": w.callID("host/follow"), "value": doc{"sessions": []doc{w.row()}}}) }
+	list := func() {
+		w.do(doc{"type": "item", "id": w.callID("host/follow"), "value": doc{"sessions": []doc{w.row()}}})
+	}
 	if !deliveryFirst {
 		list()
 	}
@@ -201,8 +204,12 @@ func (w *world) hear() {
 			}
 			q["active"] = []doc{active("c1", state)}
 		}
+		replies := []doc{}
+		for _, id := range slices.Sorted(maps.Keys(w.accepted)) {
+			replies = append(replies, doc{"id": id, "callId": "c1", "fate": w.accepted[id]})
+		}
 		w.notes = append(w.notes, doc{"type": "item", "id": f["id"], "value": doc{"header": doc{}, "seq": w.seq,
-			"projections": doc{"userQuestions": q, "inbox": inbox, "replies": []doc{}}}})
+			"projections": doc{"userQuestions": q, "inbox": inbox, "replies": replies}}})
 	default: // an outcome of the waterfall
 		if w.phase != "open" || f["id"] != fmt.Sprint("d", w.delivery) || !w.pending {
 			return

@@ -34,7 +34,9 @@ func (l *eventLog) call(id, name string, args any) {
 	l.add("tool/call", doc{"turn": 1, "step": 1, "callId": id, "name": name, "arguments": text})
 }
 
-func (l *eventLog) ask(id string) { l.call(id, "ask_user_question", doc{"questions": []doc{ask("db")}}) }
+func (l *eventLog) ask(id string) {
+	l.call(id, "ask_user_question", doc{"questions": []doc{ask("db")}})
+}
 
 func (l *eventLog) result(id, text, code string) {
 	d := doc{"turn": 1, "step": 1, "message": doc{"id": "r-" + id, "role": "tool", "toolCallId": id, "isError": code != "",
@@ -188,7 +190,11 @@ func TestAskRowStates(t *testing.T) {
 		{"nobody", true, func(l *eventLog) { l.ask("c1"); l.result("c1", `x`, "NO_PROVIDER") }, `closed 0/1 []`},
 		{"agent's error", true, func(l *eventLog) { l.ask("c1"); l.result("c1", `x`, "BAD_TIMEOUT") }, `error 0/1 []`},
 		{"pairs with nothing", true, func(l *eventLog) { l.ask("c1"); l.result("c1", `{"answers":[{"id":"x","selected":[]}]}`, "") }, `ambiguous 1/1 []`},
-		{"id twice", false, func(l *eventLog) { l.ask("c1"); l.result("c1", `{"answers":[{"id":"db","selected":[]}]}`, ""); l.ask("c1") }, `ambiguous 0/1 []`},
+		{"id twice", false, func(l *eventLog) {
+			l.ask("c1")
+			l.result("c1", `{"answers":[{"id":"db","selected":[]}]}`, "")
+			l.ask("c1")
+		}, `ambiguous 0/1 []`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			r := newRig(t)

@@ -312,3 +312,18 @@ func (r *rig) sentAnswers() string {
 	}
 	return last["error"].(map[string]any)["data"].(map[string]any)["code"].(string)
 }
+
+// lookSettled answers a look with a recorded batch, and a reply's fate.
+func (r *rig) lookSettled(answer doc, replyID, fate string) {
+	r.t.Helper()
+	replies := []doc{}
+	if replyID != "" {
+		replies = append(replies, doc{"id": replyID, "callId": "c1", "fate": fate})
+	}
+	settled := []doc{}
+	if answer != nil {
+		settled = append(settled, doc{"callId": "c1", "answers": []doc{answer}})
+	}
+	r.item(r.callID("look"), doc{"header": doc{}, "seq": 9, "projections": doc{
+		"userQuestions": doc{"active": []doc{}, "settled": settled}, "inbox": doc{}, "replies": replies}})
+}

@@ -56,6 +56,8 @@ func TestExpiryKeepsTheCardAndTheText(t *testing.T) {
 	r.upsert(withReply(row("s", 6, active("c1", "continued")), "n0-1", "c1", replyText("c1", words("both"))))
 	want(t, r.card(key), "state=queued", "messageId=n0-1")
 	r.upsert(row("s", 8))
+	want(t, r.card(key), "busy=settling") // admitted, or discarded unseen and withdrawn?
+	r.lookSettled(words("both"), "n0-1", "admitted")
 	want(t, r.card(key), "state=answered", "ended.reason=answered")
 	if len(r.stored) != 0 {
 		t.Errorf("the draft stays: %v", r.stored)
@@ -118,6 +120,7 @@ func TestLostResponseGoesAgainUnderItsID(t *testing.T) {
 	r.synced()
 	want(t, r.card(key), "busy=rpc") // absent, but the response decides whose it was
 	r.result(r.callID("userQuestions/answer"), doc{"accepted": true, "messageId": "n0-1", "state": "admitted"})
+	r.lookSettled(choice("SQLite"), "n0-1", "admitted")
 	want(t, r.card(key), "state=answered", "ended.reason=answered")
 }
 
@@ -334,7 +337,21 @@ func TestAnswerQueuedInPlaceOfResult(t *testing.T) {
 	want(t, r.card(key), "state=queued", "hint.code=in-inbox")
 	r.settled("e1", "result", "", "me")
 	r.upsert(row("s", 8))
+	r.lookSettled(choice("SQLite"), "m7", "admitted")
 	want(t, r.card(key), "state=answered")
+}
+
+func TestDiscardedUnseenAndWithdrawn(t *testing.T) {
+	r := newRig(t)
+	r.boot()
+	r.upsert(row("s", 5, active("c1", "continued")))
+	r.act(key, "custom", "q", 0, "text", "mine")
+	r.act(key, "submit")
+	r.result(r.callID("userQuestions/answer"), doc{"accepted": true, "messageId": "n0-1", "state": "queued"})
+	r.upsert(withReply(row("s", 6, active("c1", "continued")), "n0-1", "c1", replyText("c1", words("mine"))))
+	r.upsert(row("s", 9)) // one row for many changes
+	r.lookSettled(nil, "n0-1", "discarded")
+	want(t, r.card(key), "state=ended", "ended.reason=closed", "questions.0.custom=mine")
 }
 
 func TestContinuedDelegatesWhatReachesIt(t *testing.T) {
