@@ -11,7 +11,7 @@
 //
 // Everything is UTF-8 JSON. Absent and false, absent and 0, absent and "" are the same unless said otherwise;
 // optional members are left out. Members the reader does not know are to be ignored in views and effects; in
-// inputs they are ignored too. Times: wall is Unix ms, mono is a monotonic clock in ms from any origin
+// inputs they are ignored too. Text must be well-formed Unicode: a lone surrogate (String.toWellFormed) is BAD_INPUT. Times: wall is Unix ms, mono is a monotonic clock in ms from any origin
 // (performance.now), both whole numbers.
 //
 // # Exports
@@ -48,7 +48,7 @@
 //	          a connection is initialised. protocol, sha256 as the host said; build: this module's bytes, and
 //	          whether this page can get another build by reloading (page true, extension false)
 //	down      {}   the connection is gone; every call, stream and delivery on it is over (no result/error inputs
-//	          follow for them)
+//	          follow for them, but calls by post go on)
 //	stopped   {code}   4400 or 4401: no further attempt will be made
 //	request   {id, method, params}   the host called us: only "user-questions/request". id: any string the page
 //	          can answer by, unique per connection
@@ -118,11 +118,11 @@
 //	 storage:"local"|"memory", build?:"other" (a reload waits for edits to end), needs, late, queued, ended: counts, over?,
 //	 cards:[Row]}
 //	Row {key, group:"needs"|"late"|"queued"|"ended"|"answered", sessionId, callId?, title?, agent?, status?,
-//	     header?, text (first question, one line, ≤ 200 characters), n (questions), plan?, blocking?,
+//	     note?, archived?, header?, text (first question, one line, ≤ 200 characters), n (questions), plan?, blocking?,
 //	     countdown:Countdown, busy?, hint?, edited?, unread?, hidden?, since (wall ms), carriedAt? (wall ms: this page
 //	     saw it carried on), ended?:Ended}
 //
-// agent and status are the session list's values as the host sent them. Group "answered" holds the last 50 asks that
+// title, agent, status, note and archived are the session list's values as the host sent them. Group "answered" holds the last 50 asks that
 // went while this page was open.
 //
 // card: {"view":"card","key":K} → the whole card, or {} when there is none.
@@ -154,8 +154,8 @@
 // An ended card found in storage after a reload has questions with text cut to 200 characters and its chosen labels as
 // options.
 //
-// sessions: {known, sessions:[{id, title?, status?, agent?, seq, open, late, queued (counts), followed?}]}, newest
-// activity first as the host listed them.
+// sessions: {known, sessions:[{id, title?, agent?, status?, note?, archived?, seq, at (wall ms of the last change), open,
+// late, queued (counts), followed?}]}, newest activity first.
 //
 // transcript: {"view":"transcript","sessionId":S,"since":REV} → what changed after REV (absent or 0: all).
 //
@@ -166,17 +166,17 @@
 //	      "max-tokens"|"blocked"|"interrupted", at, message? (of an error), rows:[Node]}
 //	Node {k, …}, in display order; what a closed disclosure hides is left out:
 //	  user       {seq, id, at, source (object as recorded), text}
-//	  turn       {key, open, steps, tools, replies}       the turn's own disclosure, in front of what it controls
+//	  turn       {key, open, steps, n, tools, replies}    the turn's own disclosure, in front of what it controls
 //	  group      {key, open, n, tools, replies}           disclosure of a run of process content, inside the turn
 //	  reasoning  {text, in}                               in: key of the disclosure that holds the node
 //	  text       {text, in?, interrupted?}                assistant text; the turn's last one is outside the disclosure
 //	  preview    {text}                                   unfinished text
 //	  tool       {callId, name, state:"running"|"done"|"error"|"interrupted", args, result?, code?, in}
-//	  ask        {callId, ask, n, of, actions:[…], key?, in}
+//	  ask        {callId, ask, n, of, code?, actions:[…], key?, in}
 //	  reply      {seq, id, callId, by?, at, pairs:[{question, header?, selected, custom?}], in} or {…, raw}
 //
-// ask is waiting, pending, queued, answered, cancelled, interrupted, withdrawn, closed, or ambiguous (a count and
-// no panel). actions: open (act open on key), answer (act open on key), view (record view), cancel (act cancelReply
+// ask is waiting, pending, queued, answered, cancelled, interrupted, withdrawn, closed (nobody answered), error (the
+// agent's mistake; code), or ambiguous (a count and no panel). actions: open (act open on key), answer (act open on key), view (record view), cancel (act cancelReply
 // on key). args and result are cut to 4000 characters.
 //
 // record: {"view":"record","sessionId","callId"} → read-only panel {sessionId, callId, state:"answered"|"queued",
@@ -187,7 +187,7 @@
 //	check {"check":"ask","questions":[…],"timed"?:bool} or {"check":"answer","questions":[…],"answer":{"answers":[…]}}
 //	→ {"ok":true} or {"problem":{code, field?, message}}
 //	fold: first line {"view":"userQuestions"|"inbox"|"replies"}, then the header line, then one event per line
-//	→ {"view":…, "seq":last} or {"problem":{code:"DAMAGED", message}}
+//	→ {"view":…, "seq":last (-1 in an empty log)} or {"problem":{code:"DAMAGED", message}}
 //
 // # Storage
 //
