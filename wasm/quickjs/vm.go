@@ -11,7 +11,6 @@ import (
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/sys"
 )
 
 var errString = fmt.Errorf("a string is over %d bytes", StringMax)
@@ -34,7 +33,6 @@ type Value struct{ ptr uint32 }
 type VM struct {
 	module api.Module
 	host   Host
-	fault  error // of a host function that found the machine broken
 	used   map[string]api.Function
 	free   func() // gives the engine's slot back, once
 }
@@ -214,21 +212,36 @@ func (vm *VM) exception(ctx context.Context) error {
 	e := &Exception{}
 	// Reading it runs the program's toString, which may throw again.
 	if e.Text, err = vm.text(ctx, p); err != nil {
-		if _, broken := errors.AsType[*Exception](err); !broken && !errors.Is(err, ErrMemory) {
+		if _, thrown := errors.AsType[*Exception](err); !thrown {
 			return err
 		}
 		e.Text = "an exception that cannot be shown"
 	}
-	name, err := vm.put(ctx, "stack")
-	if err != nil {
-		return e
-	}
-	if s, err := vm.call(ctx, "qjs_get_prop_string", p, name); err == nil {
-		if is, err := vm.call(ctx, "qjs_is_string", s); err == nil && is != 0 {
-			e.Stack, _ = vm.text(ctx, s)
-		}
+	e.Stack = vm.stack(ctx, p)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return e
+}
+
+// stack is where an exception came from, "" when it does not say.
+func (vm *VM) stack(ctx context.Context, thrown uint64) string {
+	name, err := vm.put(ctx, "stack")
+	if err != nil {
+		return ""
+	}
+	v, err := vm.call(ctx, "qjs_get_prop_string", thrown, name)
+	if err != nil {
+		return ""
+	}
+	if is, err := vm.call(ctx, "qjs_is_string", v); err != nil || is == 0 {
+		return ""
+	}
+	s, err := vm.text(ctx, v)
+	if err != nil {
+		return ""
+	}
+	return s
 }
 
 // text converts a value to a string. Lone surrogates become U+FFFD.
@@ -245,7 +258,15 @@ func (vm *VM) text(ctx context.Context, v uint64) (string, error) {
 		return "", err
 	}
 	if at == 0 {
-		return "", &Exception{Text: "a value that is no string"}
+		// Its toString threw. What it threw is dropped unread: it could throw again.
+		thrown, err := vm.call(ctx, "qjs_get_exception")
+		if err == nil {
+			_, err = vm.call(ctx, "qjs_free_value", thrown)
+		}
+		if err == nil {
+			err = &Exception{Text: "a value that cannot be shown"}
+		}
+		return "", err
 	}
 	n, ok := vm.module.Memory().ReadUint32Le(uint32(size))
 	if !ok {
@@ -293,14 +314,10 @@ func (vm *VM) call(ctx context.Context, name string, args ...uint64) (uint64, er
 	}
 	out, err := f.Call(context.WithValue(ctx, vmKey{}, vm), args...)
 	if err != nil {
-		if exit, ok := errors.AsType[*sys.ExitError](err); ok && ctx.Err() != nil &&
-			(exit.ExitCode() == sys.ExitCodeContextCanceled || exit.ExitCode() == sys.ExitCodeDeadlineExceeded) {
+		if ctx.Err() != nil {
 			return 0, context.Cause(ctx)
 		}
 		return 0, fmt.Errorf("JavaScript engine: %w", err)
-	}
-	if vm.fault != nil {
-		return 0, vm.fault
 	}
 	if len(out) == 0 {
 		return 0, nil
@@ -313,8 +330,8 @@ func (vm *VM) call(ctx context.Context, name string, args ...uint64) (uint64, er
 func hostCall(ctx context.Context, stack []uint64) {
 	vm := ctx.Value(vmKey{}).(*VM)
 	out, err := vm.answer(ctx, uint32(stack[3]), uint32(stack[4]))
-	if err != nil && vm.fault == nil {
-		vm.fault = err
+	if err != nil {
+		panic(err) // the runtime makes it the error of the call from outside
 	}
 	stack[0] = out
 }
@@ -360,4 +377,3 @@ func (vm *VM) throw(ctx context.Context, reason error) (uint64, error) {
 	}
 	return vm.call(ctx, "qjs_throw", uint64(v.ptr))
 }
-
