@@ -150,7 +150,11 @@ func CacheDir() string {
 	if err != nil {
 		return ""
 	}
-	return filepath.Join(dir, "meanwhile")
+	dir = filepath.Join(dir, "meanwhile")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return ""
+	}
+	return dir
 }
 
 func (a *App) openModule(ctx context.Context) (err error) {
