@@ -1,0 +1,180 @@
+package mcpserver
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// desksMax bounds the agents remembered; the one unused for longest goes.
+	desksMax = 1024
+	// headerMax bounds a key and a holder, in bytes.
+	headerMax = 200
+)
+
+// Headers of this door. The first three are also taken from the address, as
+// key, holder and client, by clients that can set no header.
+const (
+	headerKey    = "Meanwhile-Key"
+	headerHolder = "Meanwhile-Holder"
+	headerClient = "Meanwhile-Client"
+	headerHold   = "Meanwhile-Hold" // seconds
+)
+
+// HTTP speaks MCP over HTTP, both generations of the protocol: each request
+// stands for itself.
+type HTTP struct {
+	handler *mcp.StreamableHTTPHandler
+
+	mu    sync.Mutex
+	desks map[string]*desk
+	order []string // of use, the newest last
+}
+
+// NewHTTP makes the door. log nil: silent.
+func NewHTTP(version string, log *slog.Logger) *HTTP {
+	h := &HTTP{desks: map[string]*desk{}}
+	s := newServer(version, enterHTTP, log)
+	h.handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, &mcp.StreamableHTTPOptions{
+		Stateless: true, Logger: log, MaxRequestBodyBytes: bodyMax, PropagateRequestCancellation: true,
+		// The route's gate has checked Host and Origin, for more names than the
+		// SDK knows.
+		DisableLocalhostProtection: true,
+	})
+	return h
+}
+
+type requestKey struct{}
+
+// request is what the tools of one HTTP request share.
+type request struct {
+	ctx     context.Context // ends when the client goes away, in either generation
+	host    Host
+	desk    *desk
+	call    string
+	key     string
+	client  string
+	hold    time.Duration
+	returns bool
+}
+
+func enterHTTP(ctx context.Context, req *mcp.CallToolRequest) *visit {
+	r, ok := ctx.Value(requestKey{}).(*request)
+	if !ok {
+		panic("mcpserver: a tool call outside of a request")
+	}
+	v := &visit{host: r.host, desk: r.desk, call: r.call, key: r.key, client: r.client, returns: r.returns, ends: r.ctx}
+	if c := req.ClientInfo(); c != nil && v.client == "" {
+		v.client = c.Name
+	}
+	v.hold = holdOf(v.client, true, r.hold)
+	return v
+}
+
+// Serve answers one admitted request. owner tells agents of different tokens
+// apart; host makes their calls.
+func (h *HTTP) Serve(w http.ResponseWriter, r *http.Request, owner string, host Host) {
+	in := &request{ctx: r.Context(), host: host, call: newID()}
+	var holder string
+	for _, p := range []struct {
+		to          *string
+		header, arg string
+	}{{&in.key, headerKey, "key"}, {&holder, headerHolder, "holder"}, {&in.client, headerClient, "client"}} {
+		*p.to = r.Header.Get(p.header)
+		if *p.to == "" {
+			*p.to = r.URL.Query().Get(p.arg)
+		}
+		if len(*p.to) > headerMax {
+			http.Error(w, p.header+" is over "+strconv.Itoa(headerMax)+" bytes", http.StatusBadRequest)
+			return
+		}
+	}
+	if text := r.Header.Get(headerHold); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > int(HoldMax/time.Second) {
+			http.Error(w, headerHold+": send whole seconds from 1 to "+strconv.Itoa(int(HoldMax/time.Second)), http.StatusBadRequest)
+			return
+		}
+		in.hold = time.Duration(n) * time.Second
+	}
+	// Read here: the server's limit on reading a request must not cut the call
+	// that holds for an answer.
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		http.Error(w, "the body is over "+strconv.Itoa(bodyMax)+" bytes", http.StatusRequestEntityTooLarge)
+		return
+	case err != nil:
+		http.Error(w, "the body did not arrive whole", http.StatusBadRequest)
+		return
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a writer without deadlines has none to lift
+	in.desk, in.returns = h.desk(owner, in.key, in.client, holder), holder != ""
+
+	out := &counted{ResponseWriter: w}
+	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, in))
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	h.handler.ServeHTTP(out, r)
+	whole := out.err == nil && http.NewResponseController(w).Flush() == nil && in.ctx.Err() == nil
+	in.desk.update(func(t *tray, _ *memo) {
+		if whole {
+			t.wrote(in.call)
+		} else {
+			t.back(in.call)
+		}
+	})
+}
+
+// desk finds an agent's desk, or makes it.
+func (h *HTTP) desk(parts ...string) *desk {
+	name := ""
+	for _, p := range parts {
+		name += strconv.Itoa(len(p)) + ":" + p
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	d := h.desks[name]
+	if d == nil {
+		d = &desk{}
+		h.desks[name] = d
+	}
+	for i, other := range h.order {
+		if other == name {
+			h.order = append(h.order[:i], h.order[i+1:]...)
+			break
+		}
+	}
+	h.order = append(h.order, name)
+	if len(h.order) > desksMax {
+		delete(h.desks, h.order[0])
+		h.order = h.order[1:]
+	}
+	return d
+}
+
+// counted notes whether a response was written without a fault.
+type counted struct {
+	http.ResponseWriter
+	err error
+}
+
+func (c *counted) Write(b []byte) (int, error) {
+	n, err := c.ResponseWriter.Write(b)
+	if err != nil {
+		c.err = err
+	}
+	return n, err
+}
+
+// Unwrap lets a ResponseController reach the server's own writer.
+func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
