@@ -246,6 +246,9 @@ func (g *Gateway) activate(c *client, conn *jsonrpc.Conn) {
 		at, _ := slices.BinarySearchFunc(s.clients, c.no, func(x *client, no uint64) int { return cmp.Compare(x.no, no) })
 		s.clients = slices.Insert(s.clients, at, c)
 	})
+	if g.cfg.Live != nil && !g.cfg.Live(c.caller.TokenID) {
+		conn.Close(CloseToken, CodeBadToken+": the token was revoked")
+	}
 	close(c.ready)
 	conn.Wake()
 }

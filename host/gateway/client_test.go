@@ -170,6 +170,24 @@ func TestCallerDoneClosesWithTheConnection(t *testing.T) {
 	})
 }
 
+// A token revoked while its client was being greeted is found when the client is
+// in the list that DropToken looks at.
+func TestTokenRevokedDuringInitialize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := make(chan string, 1)
+		g := New(Config{Live: func(id string) bool { asked <- id; return false }})
+		p := tokenOf("read")
+		c, _ := dial(t, t.Context(), g, p)
+		if err := c.Call(t.Context(), methodInit, initAs(""), nil); err != nil {
+			t.Fatal(err)
+		}
+		<-c.Done()
+		if id := <-asked; id != p.TokenID {
+			t.Errorf("asked about %q, want %q", id, p.TokenID)
+		}
+	})
+}
+
 // Without Config.Wire the gateway's own errors keep their code, and without
 // Config.Auth every token is refused.
 func TestPlainConfig(t *testing.T) {

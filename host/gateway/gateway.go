@@ -83,6 +83,10 @@ type Config struct {
 	Version string
 	Module  Module
 	Auth    Authenticator
+	// Live reports whether a token is still good. It is asked once DropToken
+	// can see the client, so that a token revoked during initialize is not
+	// missed. Nil: every token is.
+	Live func(tokenID string) bool
 	// Wire turns an error of a route into what is sent; a *jsonrpc.Fault goes
 	// as it is and is not asked about. A nil function, or a nil result, falls
 	// back: an *Error goes as CodeApplication with its code as data, any other
