@@ -170,6 +170,7 @@ func (a *App) openServices(context.Context) error {
 		Version:     Version,
 		Module:      gateway.Module{Path: "/client.wasm", SHA256: a.module.SHA256()},
 		Auth:        remotes.Authenticator(a.tokens),
+		Live:        func(id string) bool { return id == remotes.Local().TokenID || a.tokens.Live(id) },
 		Wire:        remotes.Wire,
 		SettleScope: auth.Scopes(auth.Answer).String(),
 		Log:         a.log,
@@ -229,7 +230,7 @@ func (a *App) listen(ctx context.Context) (err error) {
 		Gate: gate, Codes: a.codes,
 		Page: web.Files(), Module: a.module.Bytes(),
 		Socket: a.serveSocket, Post: a.servePost, Ready: a.module.Healthy,
-		TLS: secure != nil, Log: a.log,
+		Extra: a.doors(), TLS: secure != nil, Log: a.log,
 	})
 	if err != nil {
 		return err
