@@ -247,7 +247,7 @@ func (g *Gateway) activate(c *client, conn *jsonrpc.Conn) {
 		s.clients = slices.Insert(s.clients, at, c)
 	})
 	if g.cfg.Live != nil && !g.cfg.Live(c.caller.TokenID) {
-		conn.Close(CloseToken, CodeBadToken+": the token was revoked")
+		conn.Finish(CloseToken, CodeBadToken+": the token was revoked")
 	}
 	close(c.ready)
 	conn.Wake()
