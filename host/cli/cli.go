@@ -56,7 +56,7 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	},
-		newServe(), newLogin(), newToken(), newSessions(), newExport(), newReplay(), newCheck(), newVersion())
+		newServe(), newLogin(), newToken(), newSessions(), newExport(), newReplay(), newCheck(), newMCP(), newVersion())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	return root
