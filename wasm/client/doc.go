@@ -39,7 +39,7 @@
 // # Inputs: {"type":…}
 //
 //	init      {tab, nonce, stored:{key:value,…}, storage?:"memory", settings?, visible?:bool}
-//	          first, once. tab: id of this tab, kept over reloads (sessionStorage) · nonce: 32 random hex digits,
+//	          first, once. tab: id of this tab, kept over reloads, no other open tab's · nonce: 32 random hex digits,
 //	          new at each load · stored: every localStorage item whose key starts with "mw/" · storage "memory":
 //	          there is none · visible: the page is visible and focused (absent: true)
 //	settings  {carryOnMs?, notify?:bool}   whole value. carryOnMs: an edited, untouched card starts counting

@@ -257,10 +257,7 @@ func (c *Card) Settle(now countdown.Stamp, sh Shell, o Outcome) {
 	}
 	c.Outcome = &o
 	if c.Ended != nil {
-		if c.Ended.Reason == Closed && !c.Keyed() { // the cancel frame came first
-			c.Ended = nil
-			c.unkeyedEnd(now, sh)
-		}
+		c.settleEnded(now, sh, o)
 		return
 	}
 	switch {
@@ -274,6 +271,25 @@ func (c *Card) Settle(now countdown.Stamp, sh Shell, o Outcome) {
 		}
 		c.Busy = Settling
 	}
+}
+
+// settleEnded learns who or why when the record was faster than the hint.
+func (c *Card) settleEnded(now countdown.Stamp, sh Shell, o Outcome) {
+	switch e := c.Ended; {
+	case e.Reason == Closed && !c.Keyed(): // the cancel frame came first
+		c.Ended = nil
+		c.unkeyedEnd(now, sh)
+		return
+	case e.Reason == Elsewhere && o.Kind == "result" && o.Mine:
+		e.Reason, c.Mine = Answered, true
+	case e.Reason == Elsewhere && o.Kind == "result":
+		e.By, e.ByName = o.By, o.ByName
+	case e.Reason == Closed && o.Kind != "result":
+		e.Code, e.Reason = o.Code, reasonOf(o.Code)
+	default:
+		return
+	}
+	sh.Save(c)
 }
 
 func (c *Card) unkeyedEnd(now countdown.Stamp, sh Shell) {

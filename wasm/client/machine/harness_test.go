@@ -136,7 +136,7 @@ func words(text string) doc { return doc{"id": "db", "selected": []string{}, "cu
 
 func (r *rig) list(rows ...doc) {
 	r.t.Helper()
-	r.item(r.callID("host/follow"), doc{"sessions": rows})
+	r.item(r.callID("host/follow"), doc{"sessions": append([]doc{}, rows...)})
 }
 
 func (r *rig) upsert(rows ...doc) []map[string]any {

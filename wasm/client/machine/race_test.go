@@ -509,3 +509,41 @@ func TestNotKnownYet(t *testing.T) {
 	r.item(r.callID("host/follow"), doc{"removed": []string{"s"}})
 	want(t, r.card(key), "state=ended", "ended.reason=session-gone")
 }
+
+// The request of a session that the list has not come to is not one of a
+// session that is gone.
+func TestRequestBeforeItsSessionIsListed(t *testing.T) {
+	r := newRig(t)
+	r.init(nil)
+	r.up("me")
+	r.list()
+	r.synced()
+	r.deliver("d1", "e1", "c1", true)
+	r.claim(2000)
+	r.sleep(2000) // expired here: no delivery any more
+	want(t, r.card(key), "state=open", "ended=")
+	r.upsert(row("s", 3, active("c1", "continued")))
+	want(t, r.card(key), "state=continued")
+	r.item(r.callID("host/follow"), doc{"removed": []string{"s"}})
+	want(t, r.card(key), "state=")
+}
+
+// An answer by another client, seen by a followed session before remote/settled.
+func TestSettledComesAfterTheRecord(t *testing.T) {
+	r := newRig(t)
+	r.boot()
+	var l eventLog
+	l.start()
+	l.header(true)
+	l.ask("c1")
+	r.history(&l)
+	r.deliver("d1", "e1", "c1", true)
+	r.act(key, "custom", "q", 0, "text", "mine")
+	r.act(key, "submit")
+	n := len(l.events)
+	l.result("c1", `{"answers":[{"id":"db","selected":["SQLite"]}]}`, "")
+	r.live(&l, n)
+	want(t, r.card(key), "state=ended", "ended.reason=answered-elsewhere", "questions.0.custom=mine")
+	r.settled("e1", "result", "", "phone")
+	want(t, r.card(key), "state=ended", "ended.reason=answered-elsewhere", "ended.byName=Phone")
+}

@@ -104,6 +104,13 @@ func (m *Machine) settled(p value.Value) {
 			m.bury(c.Key)
 		}
 		m.project(c)
+		return
+	}
+	for _, c := range m.answered { // put away already; its row may learn by whom
+		if c.Keyed() && c.EventID != "" && c.EventID == p.Get("eventId").Text() {
+			c.Settle(m.now, m, o)
+			m.mark("cards")
+		}
 	}
 }
 
@@ -343,9 +350,7 @@ func (m *Machine) sweep() {
 	}
 	if m.over > 0 && len(m.cards) < CardsMax {
 		m.over = 0
-		for _, s := range m.sessions {
-			m.projectSession(s, false)
-		}
+		m.projectEach(false)
 	}
 }
 

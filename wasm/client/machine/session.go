@@ -129,7 +129,9 @@ func (m *Machine) projectAs(c *card.Card, fresh bool) {
 	if !ok {
 		return
 	}
-	if m.read && m.settledDown() && (s == nil || !s.listed && !s.live) && c.Delivery == "" && c.Ended == nil && c.Call == "" {
+	// A session that the list has not come to yet is not one that is gone.
+	absent := m.read && m.settledDown() && (s == nil || !s.listed && !s.live)
+	if absent && (c.Listed || fresh) && c.Delivery == "" && c.Ended == nil && c.Call == "" {
 		c.End(m.now, m, card.SessionGone)
 		return
 	}
@@ -137,14 +139,18 @@ func (m *Machine) projectAs(c *card.Card, fresh bool) {
 	c.Project(m.now, m, k)
 }
 
-// projectSession brings the session's cards up to what is known, and makes the
-// cards of asks that have none.
+// projectSession brings the session's cards up to what is known.
 func (m *Machine) projectSession(s *session, fresh bool) {
 	for _, c := range m.cards {
 		if c.SessionID == s.id {
 			m.projectAs(c, fresh)
 		}
 	}
+	m.makeCards(s, fresh)
+}
+
+// makeCards makes the cards of asks that have none.
+func (m *Machine) makeCards(s *session, fresh bool) {
 	each := func(a *projection.Active) bool {
 		key := keyedKey(s.id, a.CallID)
 		if c := m.byKey[key]; c != nil && m.orphans[key] == "" {
@@ -177,15 +183,18 @@ func (m *Machine) projectAll() {
 	if !m.settledDown() {
 		return
 	}
-	for _, s := range m.sessions {
-		m.projectSession(s, true)
-	}
-	for _, c := range m.cards {
-		if s := m.byID[c.SessionID]; s == nil || !s.listed && !s.live {
-			m.projectAs(c, true)
-		}
-	}
+	m.projectEach(true)
 	m.adopt()
+}
+
+// projectEach is projectSession for all, in one pass over the cards.
+func (m *Machine) projectEach(fresh bool) {
+	for _, c := range m.cards {
+		m.projectAs(c, fresh)
+	}
+	for _, s := range m.sessions {
+		m.makeCards(s, fresh)
+	}
 }
 
 func (m *Machine) openList() {
@@ -212,9 +221,7 @@ func (m *Machine) listItem(v value.Value) {
 		if m.settledDown() {
 			m.projectAll()
 		} else {
-			for _, s := range m.sessions {
-				m.projectSession(s, false)
-			}
+			m.projectEach(false)
 		}
 	}
 	for _, row := range v.Get("upsert").Items() {
@@ -228,7 +235,7 @@ func (m *Machine) listItem(v value.Value) {
 			s.listed, s.live = false, false
 			for _, c := range m.cards {
 				if c.SessionID == s.id {
-					m.projectAs(c, false)
+					m.projectAs(c, true)
 				}
 			}
 		}

@@ -19,15 +19,20 @@ type item struct {
 	ok             bool // this version wrote it
 }
 
-// keep notes what storage holds under a key.
-func (m *Machine) keep(key, text string) {
+// keep notes what storage holds under a key; rec is what the text says, nil to
+// read it.
+func (m *Machine) keep(key, text string, rec *draft.Record) {
 	rest, ours := strings.CutPrefix(key, itemPrefix)
 	slash := strings.LastIndexByte(rest, '/')
 	if !ours || slash < 0 {
 		return
 	}
 	it := item{key: key, card: rest[:slash], tab: rest[slash+1:], text: text}
-	it.rec, it.ok = draft.Decode(text)
+	if rec == nil {
+		it.rec, it.ok = draft.Decode(text)
+	} else {
+		it.rec, it.ok = *rec, true
+	}
 	for i := range m.items {
 		if m.items[i].key == key {
 			m.items[i] = it
@@ -47,14 +52,14 @@ func (m *Machine) forget(key string) bool {
 	return false
 }
 
-func (m *Machine) store(key, cardKey string, r draft.Record) {
+func (m *Machine) store(key string, r draft.Record) {
 	text := r.Encode()
 	for _, it := range m.items {
 		if it.key == key && it.text == text {
 			return
 		}
 	}
-	m.keep(key, text)
+	m.keep(key, text, &r)
 	m.do("store")
 	m.fx.StrField("key", key)
 	m.fx.StrField("value", text)
@@ -105,7 +110,7 @@ func (m *Machine) storedElsewhere(key string, v value.Value) {
 		return
 	}
 	if text, is := v.Str(); is {
-		m.keep(key, text)
+		m.keep(key, text, nil)
 	} else {
 		m.forget(key)
 	}
