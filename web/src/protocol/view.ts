@@ -189,6 +189,7 @@ export type AskState =
   | "interrupted"
   | "withdrawn"
   | "closed"
+  | "error"
   | "ambiguous";
 
 export interface Pair {
@@ -244,6 +245,8 @@ export interface AskNode {
   ask: AskState;
   n?: number;
   of?: number;
+  /** Of an error: what the agent got wrong. */
+  code?: string;
   actions?: ("open" | "answer" | "view" | "cancel")[];
   key?: string;
   in?: string;

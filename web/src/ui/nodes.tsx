@@ -151,6 +151,7 @@ const askIcon: Record<AskState, "question" | "check" | "close" | "clock"> = {
   interrupted: "close",
   withdrawn: "close",
   closed: "close",
+  error: "close",
   ambiguous: "question",
 };
 
@@ -173,6 +174,8 @@ export function askText(node: AskNode, s: Strings): string {
       return s.askWithdrawn;
     case "closed":
       return s.askClosed;
+    case "error":
+      return s.askError(node.code ?? "");
     case "ambiguous":
       return s.askAmbiguous(node.n ?? 0);
   }

@@ -19,8 +19,8 @@ describe("the real module", () => {
     expect(module.view(1, 5, { view: "cards" })).toMatchObject({ conn: "down", cards: [] });
     const questions = [{ id: "a", question: "Which?", options: [{ label: "x" }] }];
     const answers = [{ id: "a", selected: ["x"] }];
-    expect(module.check({ check: "answer", questions, answers })).toEqual({ ok: true });
-    expect(module.check({ check: "answer", questions, answers: [] })).toMatchObject({
+    expect(module.check({ check: "answer", questions, answer: { answers } })).toEqual({ ok: true });
+    expect(module.check({ check: "answer", questions, answer: { answers: [] } })).toMatchObject({
       problem: { code: "BAD_ANSWER" },
     });
   });
@@ -32,6 +32,13 @@ describe("the real module", () => {
     expect(refused).toThrow(ModuleError);
     expect(module.dead).toBe(false);
     expect(module.view(1, 3, { view: "sessions" })).toMatchObject({ sessions: [] });
+  });
+
+  it("takes text that holds half a surrogate pair", async () => {
+    const { module } = await loadModule();
+    const questions = [{ id: "a", question: "Which?" }];
+    const answer = { answers: [{ id: "a", selected: [], custom: "half \ud83d, \\ud83d as text" }] };
+    expect(module.check({ check: "answer", questions, answer })).toEqual({ ok: true });
   });
 
   it("keeps answering while its memory grows under it", async () => {

@@ -54,16 +54,16 @@ export class ClientModule {
   }
 
   step(wall: number, mono: number, input: unknown): Step {
-    return this.#timed(this.#step, wall, mono, JSON.stringify(input)) as Step;
+    return this.#timed(this.#step, wall, mono, encode(input)) as Step;
   }
 
   /** Changes nothing in the module. `{}` stands for "there is none". */
   view(wall: number, mono: number, request: ViewRequest): unknown {
-    return this.#timed(this.#view, wall, mono, JSON.stringify(request));
+    return this.#timed(this.#view, wall, mono, encode(request));
   }
 
   check(document: unknown): unknown {
-    return this.#plain(this.#check, JSON.stringify(document));
+    return this.#plain(this.#check, encode(document));
   }
 
   /** `lines` is JSON lines: the view's name, the header, then events. */
@@ -114,6 +114,18 @@ export class ClientModule {
   #die(): void {
     this.#dead = true;
   }
+}
+
+/**
+ * JSON of well-formed Unicode. Half a surrogate pair, which a text field can hold, has no UTF-8 and
+ * would be refused with the whole input; it becomes U+FFFD. JSON.stringify escapes nothing else so.
+ */
+function encode(document: unknown): string {
+  const text = JSON.stringify(document);
+  if (!/\\ud[89a-f]/.test(text)) return text;
+  return JSON.stringify(document, (_, value) =>
+    typeof value === "string" ? value.toWellFormed() : value,
+  );
 }
 
 function answerOf(text: string, die: () => void): unknown {

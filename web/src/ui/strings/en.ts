@@ -146,6 +146,10 @@ export const en = {
   askInterrupted: "Interrupted, nobody answered",
   askWithdrawn: "Withdrawn by the agent",
   askClosed: "Ended without an answer",
+  askError: (code: string) =>
+    code
+      ? `Not asked, the agent's call was wrong: ${code}`
+      : "Not asked, the agent's call was wrong",
   askAmbiguous: (n: number) => count(n, "question", "questions"),
   askName: "Question",
   actionOpen: "Open",

@@ -18,7 +18,8 @@ function sentences(s: Strings): [string, string][] {
     else if (["timed", "paused", "left"].includes(name)) {
       for (const time of times)
         all.push([name, (entry as (...a: unknown[]) => string)(time, "bot")]);
-    } else if (name === "listAnd") all.push([name, s.listAnd(["a", "b"])]);
+    } else if (name === "agentTitle") all.push([name, s.agentTitle(s.someAgent)]);
+    else if (name === "listAnd") all.push([name, s.listAnd(["a", "b"])]);
     else {
       for (const n of [1, 3]) {
         const say = entry as (...args: unknown[]) => string;

@@ -124,6 +124,7 @@ export const zh: Strings = {
   askInterrupted: "已中断，无人回答",
   askWithdrawn: "代理已撤回",
   askClosed: "已结束，没有回答",
+  askError: (code) => (code ? `未能提出，代理的调用有误：${code}` : "未能提出，代理的调用有误"),
   askAmbiguous: (n) => `${n} 个问题`,
   askName: "提问",
   actionOpen: "打开",
