@@ -269,3 +269,26 @@ func TestPostServesOneCall(t *testing.T) {
 		t.Errorf("a call beyond the scope = %s", body)
 	}
 }
+
+// What `make run` shows without a key: the agent asks, carries on with a command
+// when nobody is there, and takes the late answer.
+func TestDemo(t *testing.T) {
+	h := hosttest.Start(t, hosttest.Options{Change: func(c *config.Config) { c.Demo = true }})
+	desk := person(h, "desk")
+	session := begin(desk)
+	ask := desk.Next()
+	_, release := desk.Claim(ask)
+	ask.Fail("ASK_TIMED_OUT") // the card's countdown ended
+	release()
+	events := says(t, desk, session, "I stop here until it comes")
+	ran := false
+	for _, e := range events {
+		ran = ran || e.Type == "tool/call" && strings.Contains(string(e.Data), `"name":"bash"`)
+	}
+	if !ran {
+		t.Error("the agent did nothing meanwhile")
+	}
+	desk.Call("userQuestions/answer", obj{"sessionId": session, "callId": ask.Request.Wait.CallID, "submissionId": "press",
+		"answer": obj{"answers": []obj{{"id": "store", "selected": []string{"Postgres"}}, {"id": "deploy", "selected": []string{}}}}}, nil)
+	says(t, desk, session, "Your answer arrived")
+}
