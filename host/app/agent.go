@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	"meanwhile/host/agent"
 	"meanwhile/host/agent/loop"
@@ -16,6 +17,7 @@ import (
 	"meanwhile/host/tool"
 	"meanwhile/host/tool/askuser"
 	"meanwhile/host/tool/bash"
+	"meanwhile/host/tool/runcode"
 	"meanwhile/host/tool/subagent"
 	"meanwhile/shared/event"
 )
@@ -113,13 +115,23 @@ func (a *App) tools(ag *agent.Agent, shell *bash.Shell) []tool.Tool {
 		mode = askuser.Timed
 	}
 	tools := []tool.Tool{askuser.New(a.questions, ag, askuser.Options{Mode: mode, Default: a.cfg.Ask.Timeout})}
-	if mode == askuser.Timed {
-		tools = append(tools, askuser.NewWithdraw(a.questions, ag))
-	}
 	if shell != nil {
 		tools = append(tools, shell.Tools()...)
 	}
-	return append(tools, subagent.New(a.agents, a.sessions, ag))
+	tools = append(tools, subagent.New(a.agents, a.sessions, ag))
+	if a.engine != nil {
+		programs, err := runcode.New(a.engine, ag, slices.Clone(tools), runcode.Config{Log: a.log})
+		if err != nil {
+			a.log.Warn("an agent cannot run programs", "session", ag.ID(), "error", err)
+		} else {
+			tools = append(tools, programs)
+		}
+	}
+	// A withdrawal needs a call of its own in the log, so no program makes it.
+	if mode == askuser.Timed {
+		tools = append(tools, askuser.NewWithdraw(a.questions, ag))
+	}
+	return tools
 }
 
 // outsideHeader is the request header of agents from other programs: they are

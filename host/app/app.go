@@ -25,6 +25,7 @@ import (
 	"meanwhile/host/session"
 	"meanwhile/host/session/logstore"
 	"meanwhile/wasm/bridge"
+	"meanwhile/wasm/quickjs"
 	"meanwhile/web"
 )
 
@@ -44,6 +45,7 @@ type App struct {
 	tokens    *auth.Tokens
 	codes     *auth.Codes
 	module    *bridge.Bridge
+	engine    *quickjs.Engine // nil when this build has none
 	gateway   *gateway.Gateway
 	agents    *agent.Registry
 	questions *question.Service
@@ -162,6 +164,11 @@ func (a *App) openModule(ctx context.Context) (err error) {
 		return err
 	}
 	a.onClose(func(ctx context.Context) error { return a.module.Close(ctx) })
+	if a.engine, err = quickjs.New(quickjs.Options{CacheDir: CacheDir()}); err != nil {
+		a.log.Warn("agents cannot run programs", "error", err)
+		return nil
+	}
+	a.onClose(a.engine.Close)
 	return nil
 }
 
