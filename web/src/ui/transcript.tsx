@@ -21,7 +21,8 @@ export function SessionPage({ id }: { id: string }): VNode {
   const s = useStrings();
   const transcript = useTranscript(id);
   const row = app.store.sessions.value.sessions?.find((each) => each.id === id);
-  const title = transcript?.title || row?.title || s.untitled;
+  // The list hears of a new title; the transcript has the one it was opened with.
+  const title = row?.title || transcript?.title || s.untitled;
   return (
     <div class="session">
       <header class="session-head">
