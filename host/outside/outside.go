@@ -100,7 +100,12 @@ type Party struct {
 }
 
 // Opening is the session an agent wants.
-type Opening struct{ Title, Name, CWD, Key string }
+type Opening struct {
+	Title, Name, CWD, Key string
+	// Existing makes no new session: a hook that only looks for messages must
+	// not fill the list with agents that never asked.
+	Existing bool
+}
 
 // Open gives the session of a key, or a new one.
 func (s *Service) Open(ctx context.Context, p Party, o Opening) (sessionID string, err error) {
@@ -114,6 +119,13 @@ func (s *Service) Open(ctx context.Context, p Party, o Opening) (sessionID strin
 	}
 	if len(o.CWD) > 4096 {
 		return "", &Error{CodeBadParams, "agent.cwd", "is over 4096 bytes"}
+	}
+	if o.Existing {
+		id, ok := s.opt.Sessions.FindKey(p.TokenID, o.Key)
+		if !ok {
+			return "", fmt.Errorf("open a session by its key: %w", session.ErrNoSession)
+		}
+		return id, nil
 	}
 	l, _, err := s.opt.Sessions.OpenOrCreate(ctx, event.Header{Title: o.Title, Key: o.Key, Owner: p.TokenID, CWD: o.CWD,
 		Agent: &event.Agent{Kind: event.KindExternal, Name: o.Name, CWD: o.CWD}})

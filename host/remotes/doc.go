@@ -25,7 +25,7 @@
 //	token/revoke        admin   {id} → {}
 //	login/create        admin   {} → {url}
 //
-//	session/open           ask  {title?, agent:{kind:"external", name, cwd?}, key?} → {sessionId}
+//	session/open           ask  {title?, agent:{kind:"external", name, cwd?}, key?, existing?} → {sessionId}
 //	userQuestions/ask      ask  {sessionId, requestId?, questions, timeout?, holdMs?, holder?} → standing
 //	userQuestions/await    ask  {sessionId, callId, holdMs?, holder?} → standing
 //	userQuestions/withdraw ask  {sessionId, callId} → {withdrawn}

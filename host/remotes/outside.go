@@ -20,7 +20,8 @@ type openParams struct {
 		Name string `json:"name"`
 		CWD  string `json:"cwd"`
 	} `json:"agent"`
-	Key string `json:"key"`
+	Key      string `json:"key"`
+	Existing bool   `json:"existing"`
 }
 
 type openResult struct {
@@ -89,7 +90,7 @@ func bindOutside(g *gateway.Gateway, o Options) {
 		if p.Agent.Kind != event.KindExternal {
 			return openResult{}, jsonrpc.Faultf(jsonrpc.CodeInvalidParams, "invalid params: agent.kind must be %q", event.KindExternal)
 		}
-		id, err := o.Outside.Open(ctx, party(ctx, c, ""), outside.Opening{Title: p.Title, Name: p.Agent.Name, CWD: p.Agent.CWD, Key: p.Key})
+		id, err := o.Outside.Open(ctx, party(ctx, c, ""), outside.Opening{Title: p.Title, Name: p.Agent.Name, CWD: p.Agent.CWD, Key: p.Key, Existing: p.Existing})
 		return openResult{id}, err
 	})
 	unary(g, "userQuestions/ask", ask, func(ctx context.Context, c *gateway.Caller, p askParams) (standingResult, error) {
