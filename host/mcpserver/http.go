@@ -19,6 +19,9 @@ const (
 	desksMax = 1024
 	// headerMax bounds a key and a holder, in bytes.
 	headerMax = 200
+	// writeWithin bounds each write: a client that does not read must not hold up
+	// its other calls.
+	writeWithin = time.Minute
 )
 
 // Headers of this door. The first three are also taken from the address, as
@@ -121,18 +124,13 @@ func (h *HTTP) Serve(w http.ResponseWriter, r *http.Request, owner string, host 
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a writer without deadlines has none to lift
 	in.desk, in.returns = h.desk(owner, in.key, in.client, holder), holder != ""
 
-	out := &counted{ResponseWriter: w}
+	out := &watchedWriter{ResponseWriter: w, desk: in.desk, call: in.call}
 	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, in))
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	h.handler.ServeHTTP(out, r)
-	whole := out.err == nil && http.NewResponseController(w).Flush() == nil && in.ctx.Err() == nil
-	in.desk.update(func(t *tray, _ *memo) {
-		if whole {
-			t.wrote(in.call)
-		} else {
-			t.back(in.call)
-		}
-	})
+	if out.err != nil || http.NewResponseController(w).Flush() != nil {
+		in.desk.update(func(t *tray, _ *memo) { t.back(in.call) })
+	}
 }
 
 // desk finds an agent's desk, or makes it.
@@ -162,19 +160,27 @@ func (h *HTTP) desk(parts ...string) *desk {
 	return d
 }
 
-// counted notes whether a response was written without a fault.
-type counted struct {
+// watchedWriter notes the writes that carry a call's result: those after its
+// messages were put on it.
+type watchedWriter struct {
 	http.ResponseWriter
-	err error
+	desk *desk
+	call string
+	err  error
 }
 
-func (c *counted) Write(b []byte) (int, error) {
-	n, err := c.ResponseWriter.Write(b)
+func (w *watchedWriter) Write(b []byte) (int, error) {
+	w.desk.writing.RLock()
+	defer w.desk.writing.RUnlock()
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeWithin))
+	n, err := w.ResponseWriter.Write(b)
 	if err != nil {
-		c.err = err
+		w.err = err
+		return n, err
 	}
-	return n, err
+	w.desk.update(func(t *tray, _ *memo) { t.wrote(w.call) })
+	return n, nil
 }
 
 // Unwrap lets a ResponseController reach the server's own writer.
-func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+func (w *watchedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

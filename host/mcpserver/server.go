@@ -23,6 +23,9 @@ type desk struct {
 	mu   sync.Mutex
 	tray tray
 	memo memo
+	// writing is held while a result goes out and is noted: a client can read
+	// the last byte, and call again, before the write returns.
+	writing sync.RWMutex
 }
 
 // update is the one way to a desk's state. It must not block or call out.
@@ -98,8 +101,8 @@ func serve(ctx context.Context, req *mcp.CallToolRequest, v *visit, do run) (*mc
 		args = json.RawMessage("{}")
 	}
 	stop := progress(ctx, req, v.hold)
-	defer stop()
 	out, err := v.run(ctx, do, args)
+	stop() // from here on, what goes out for this call is its result
 	if ctx.Err() != nil {
 		// Nobody reads the result of a cancelled call: what it would have brought
 		// goes on the next one.
@@ -131,7 +134,9 @@ func (v *visit) run(ctx context.Context, do run, args json.RawMessage) (outcome,
 	}
 	if v.returns {
 		var due []string
+		v.desk.writing.Lock()
 		v.desk.update(func(t *tray, _ *memo) { due = t.due() })
+		v.desk.writing.Unlock()
 		if _, err := v.admit(ctx, due); err != nil {
 			return outcome{}, err
 		}

@@ -118,6 +118,8 @@ func (c *watchedConn) Write(ctx context.Context, m sdk.Message) error {
 	call := c.serving[name]
 	delete(c.serving, name)
 	c.mu.Unlock()
+	c.desk.writing.RLock()
+	defer c.desk.writing.RUnlock()
 	err := c.Connection.Write(ctx, m)
 	if call {
 		c.desk.update(func(t *tray, _ *memo) {
