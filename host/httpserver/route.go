@@ -35,9 +35,13 @@ func (s *Server) routes() []Route {
 // handler looks paths up as they are: a multiplexer would redirect unclean ones
 // before the gate has seen the request.
 func (s *Server) handler() http.Handler {
-	paths := map[string]http.Handler{}
+	paths, folders := map[string]http.Handler{}, map[string]http.Handler{}
 	for _, route := range s.routes() {
-		paths[route.Path] = s.guard(route)
+		if strings.HasSuffix(route.Path, "/") {
+			folders[route.Path] = s.guard(route)
+		} else {
+			paths[route.Path] = s.guard(route)
+		}
 	}
 	// One path, two doors: what a request needs depends on its method.
 	methods := []string{http.MethodGet, http.MethodPost}
@@ -56,6 +60,12 @@ func (s *Server) handler() http.Handler {
 		if h := paths[r.URL.Path]; h != nil {
 			h.ServeHTTP(w, r)
 			return
+		}
+		for folder, h := range folders {
+			if strings.HasPrefix(r.URL.Path, folder) {
+				h.ServeHTTP(w, r)
+				return
+			}
 		}
 		static.ServeHTTP(w, r)
 	})
@@ -78,14 +88,18 @@ func (s *Server) secure(h http.Header) {
 // the method, so that a foreign page learns nothing from the difference.
 func (s *Server) guard(route Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		say := route.Refuse
+		if say == nil {
+			say = plain
+		}
 		token, err := s.opts.Gate.Admit(r, route.Need)
 		if err != nil {
-			s.refuse(w, r, err)
+			s.refuse(w, r, err, say)
 			return
 		}
 		if !slices.Contains(route.Methods, r.Method) {
 			w.Header().Set("Allow", strings.Join(route.Methods, ", "))
-			plain(w, http.StatusMethodNotAllowed, "this path takes "+strings.Join(route.Methods, " or "))
+			say(w, http.StatusMethodNotAllowed, "this path takes "+strings.Join(route.Methods, " or "))
 			return
 		}
 		if !route.Long {
@@ -95,7 +109,7 @@ func (s *Server) guard(route Route) http.Handler {
 	})
 }
 
-func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error, say func(http.ResponseWriter, int, string)) {
 	status := http.StatusForbidden
 	var refusal *auth.Refusal
 	if errors.As(err, &refusal) {
@@ -105,7 +119,7 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="meanwhile"`)
 	}
 	s.opts.Log.Info("request refused", "status", status, "path", r.URL.Path, "host", r.Host, "origin", r.Header.Get("Origin"), "remote", r.RemoteAddr)
-	plain(w, status, err.Error())
+	say(w, status, err.Error())
 }
 
 func (s *Server) serveSocket(w http.ResponseWriter, r *http.Request, token *auth.Token) {

@@ -52,11 +52,12 @@ type Options struct {
 
 // Route is one path of the server.
 type Route struct {
-	Path    string   // exact
+	Path    string   // exact; with a slash at its end, everything below it
 	Methods []string // the allowed ones
 	Need    auth.Need
 	Long    bool // the handler sets its own deadlines
 	Handle  func(w http.ResponseWriter, r *http.Request, token *auth.Token)
+	Refuse  func(w http.ResponseWriter, status int, reason string) // nil: plain text
 }
 
 // Server serves the routes of one host.
