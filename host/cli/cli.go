@@ -16,6 +16,8 @@ const (
 	exitFailed  = 1
 	exitUsage   = 2
 	exitRefused = 3
+	exitPending = 4
+	exitEnded   = 5
 )
 
 // usageError is a command line that cannot be carried out.
@@ -27,6 +29,14 @@ func (e *usageError) Unwrap() error { return e.err }
 // errRefused ends a command that printed a refusal as its result.
 var errRefused = errors.New("refused")
 
+// errQuiet ends a command with 0 though its command line was wrong.
+var errQuiet = errors.New("said already")
+
+// codeError ends a command with a code of its own; what there is to say was said.
+type codeError int
+
+func (e codeError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
 // Main runs one command line and returns the exit code.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
@@ -36,9 +46,12 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
 	var usage *usageError
+	var code codeError
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, errQuiet):
 		return 0
+	case errors.As(err, &code):
+		return int(code)
 	case errors.Is(err, errRefused):
 		return exitRefused
 	case errors.As(err, &usage):

@@ -28,12 +28,7 @@ func hostFlags(c *cobra.Command) {
 
 // withHost runs f with a connection to the host of the data directory.
 func withHost(cmd *cobra.Command, f func(ctx context.Context, c *jsonrpc.Conn) error) error {
-	src := config.Sources{Flags: map[string]string{}}
-	if flag := cmd.Flags().Lookup("data"); flag.Changed {
-		src.Flags["data"] = flag.Value.String()
-	}
-	src.File = cmd.Flags().Lookup("config").Value.String()
-	data, err := config.DataDir(src)
+	data, err := dataDir(cmd)
 	if err != nil {
 		return err
 	}
@@ -48,24 +43,52 @@ func withHost(cmd *cobra.Command, f func(ctx context.Context, c *jsonrpc.Conn) e
 	return plainError(f(ctx, conn))
 }
 
-// dial connects to the host that holds a data directory.
+// dataDir is the data directory of the host that the flags name.
+func dataDir(cmd *cobra.Command) (string, error) {
+	src := config.Sources{Flags: map[string]string{}}
+	if flag := cmd.Flags().Lookup("data"); flag.Changed {
+		src.Flags["data"] = flag.Value.String()
+	}
+	src.File = cmd.Flags().Lookup("config").Value.String()
+	return config.DataDir(src)
+}
+
+// dial connects to the host that holds a data directory, with what its socket
+// allows.
 func dial(ctx context.Context, data string) (*jsonrpc.Conn, error) {
+	conn, _, err := dialAs(ctx, data, "", nil)
+	return conn, err
+}
+
+// greeting is what the host says to a client.
+type greeting struct {
+	ClientID string   `json:"clientId"`
+	Scopes   []string `json:"scopes"`
+}
+
+// dialAs connects with what a token allows instead, unless it is empty. h serves
+// what the host calls.
+func dialAs(ctx context.Context, data, token string, h jsonrpc.Handler) (*jsonrpc.Conn, greeting, error) {
+	var hello greeting
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", app.SocketPath(data))
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return nil, fmt.Errorf("no host is running on %s: start it with `meanwhile serve`, or name its directory with --data", data)
+		return nil, hello, fmt.Errorf("no host is running on %s: start it with `meanwhile serve`, or name its directory with --data", data)
 	case err != nil:
-		return nil, fmt.Errorf("reach the host of %s: %w", data, err)
+		return nil, hello, fmt.Errorf("reach the host of %s: %w", data, err)
 	}
-	conn := jsonrpc.NewConn(jsonrpc.Lines(c), nil, jsonrpc.Options{})
+	conn := jsonrpc.NewConn(jsonrpc.Lines(c), h, jsonrpc.Options{})
 	params := map[string]any{"protocol": 1, "client": map[string]string{"name": "meanwhile", "version": app.Version}}
-	if err := conn.Call(ctx, "initialize", params, nil); err != nil {
+	if token != "" {
+		params["token"] = token
+	}
+	if err := conn.Call(ctx, "initialize", params, &hello); err != nil {
 		conn.Close(jsonrpc.CloseNormal, "")
 		conn.Wait()
-		return nil, fmt.Errorf("greet the host of %s: %w", data, plainError(err))
+		return nil, hello, fmt.Errorf("greet the host of %s: %w", data, plainError(err))
 	}
-	return conn, nil
+	return conn, hello, nil
 }
 
 // plainError shows the host's words alone.
