@@ -310,6 +310,11 @@ export class App {
     const route = this.route.value;
     const here = route.at === "session" && row?.sessionId === route.id;
     if (!here) this.go({ at: "inbox", key });
+    this.focusCard(key);
+  }
+
+  /** The card is where the person is already: it may take the focus. */
+  focusCard(key: string): void {
     this.opened.value = { key, n: ++this.#openCount };
   }
 

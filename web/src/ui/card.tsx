@@ -258,13 +258,10 @@ export function sendLabel(card: Card, s: Strings): string {
 /** Quiet notes above the question: a restored draft, a hint, a refusal, a storage that is not there. */
 export function Notes({ card }: { card: Card }): VNode {
   const s = useStrings();
-  const app = useApp();
   const hint = hintText(card, s);
   const refused = card.refused;
-  const offline = app.link.value.state !== "online";
   return (
     <div class="notes">
-      {offline && <p class="note">{card.storage === "memory" ? s.offlineMemory : s.offline}</p>}
       {card.restored && <p class="note note-quiet">{s.restored}</p>}
       {card.storage === "memory" && <p class="note">{s.storageMemory}</p>}
       {hint && <p class="note note-hint">{hint}</p>}

@@ -1,5 +1,6 @@
+import type { RefObject } from "preact";
 import { createContext } from "preact";
-import { useContext, useEffect, useMemo } from "preact/hooks";
+import { useContext, useEffect, useMemo, useRef } from "preact/hooks";
 import type { App } from "../app/app.ts";
 import type { Card, RecordView } from "../protocol/view.ts";
 import type { Transcript } from "../store/store.ts";
@@ -38,4 +39,20 @@ export function useRecord(sessionId: string, callId: string): RecordView | undef
   const value = useMemo(() => store.showRecord(sessionId, callId), [store, sessionId, callId]);
   useEffect(() => () => store.hideRecord(sessionId, callId), [store, sessionId, callId]);
   return value.value;
+}
+
+/**
+ * Whether focus was last seen inside the element. A control that is disabled or leaves the page
+ * takes its focus to nowhere, and the person is still in the place where they pressed it.
+ */
+export function useLastFocus(within: RefObject<HTMLElement | null>): RefObject<boolean> {
+  const inside = useRef(false);
+  useEffect(() => {
+    const onFocus = (event: FocusEvent): void => {
+      inside.current = within.current?.contains(event.target as Node) ?? false;
+    };
+    document.addEventListener("focusin", onFocus);
+    return () => document.removeEventListener("focusin", onFocus);
+  }, [within]);
+  return inside;
 }

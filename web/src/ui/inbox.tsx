@@ -1,11 +1,12 @@
 // What needs the person, what was carried on, what is on its way, what was kept and what is done.
 
 import type { VNode } from "preact";
+import { useEffect, useRef } from "preact/hooks";
 import { agentName, type Group, type Row, statusWord } from "../protocol/view.ts";
 import { remaining } from "../store/remaining.ts";
 import { endedText } from "./after.tsx";
 import { CardPanel } from "./card.tsx";
-import { useApp, useStrings } from "./context.ts";
+import { useApp, useLastFocus, useStrings } from "./context.ts";
 import { Ring } from "./countdown.tsx";
 import { FirstRun } from "./firstrun.tsx";
 import { Icon } from "./icons.tsx";
@@ -130,10 +131,28 @@ function Quiet({ rows, known }: { rows: readonly Row[]; known: boolean }): VNode
 export function InboxMain({ chosen }: { chosen: string | undefined }): VNode {
   const app = useApp();
   const s = useStrings();
+  const main = useRef<HTMLDivElement>(null);
+  const rows = app.store.cards.value.cards ?? [];
+  const group = rows.find((row) => row.key === chosen)?.group;
+  const before = useRef<{ key: string | undefined; group: Group | undefined }>(undefined);
+  const inside = useLastFocus(main);
+
+  // A person who has just sent an answer goes on with the next question, without looking for it.
+  useEffect(() => {
+    const last = before.current;
+    before.current = { key: chosen, group };
+    const answered =
+      last?.key === chosen &&
+      (last?.group === "needs" || last?.group === "late") &&
+      (group === "answered" || group === "queued");
+    if (!answered || !inside.current) return;
+    const next = rows.find((row) => row.group === "needs" && !row.busy);
+    if (next) app.openCard(next.key);
+  });
+
   if (chosen === undefined) return <p class="empty empty-main">{s.pickACard}</p>;
-  const gone = !(app.store.cards.value.cards ?? []).some((row) => row.key === chosen);
   return (
-    <div class="main-card">
+    <div class="main-card" ref={main}>
       <button
         type="button"
         class="icon-button back"
@@ -142,7 +161,7 @@ export function InboxMain({ chosen }: { chosen: string | undefined }): VNode {
       >
         <Icon name="back" />
       </button>
-      {gone ? (
+      {group === undefined ? (
         <p class="empty empty-main">{s.pickACard}</p>
       ) : (
         <CardPanel key={chosen} cardKey={chosen} onHide={() => app.go({ at: "inbox" })} />

@@ -6,7 +6,7 @@ import { agentName, type Row, type Turn, type TurnState } from "../protocol/view
 import type { Transcript } from "../store/store.ts";
 import { CardPanel } from "./card.tsx";
 import { Composer } from "./composer.tsx";
-import { useApp, useStrings, useTranscript } from "./context.ts";
+import { useApp, useLastFocus, useStrings, useTranscript } from "./context.ts";
 import { Icon } from "./icons.tsx";
 import { NodeView } from "./nodes.tsx";
 import { SessionActions } from "./sessions.tsx";
@@ -169,8 +169,22 @@ function Dock({ id }: { id: string }): VNode {
   const agent = (row: Row): string => agentName(row.agent) || s.someAgent;
   // Someone who is writing a message keeps the composer; the card announces itself above it.
   const card = shown && !writing ? shown : undefined;
+
+  // After one card the next takes over the focus. After the last the composer does not: a composer
+  // in use keeps cards out of its place, and nobody has chosen to write yet.
+  const dock = useRef<HTMLDivElement>(null);
+  const inside = useLastFocus(dock);
+  const last = useRef(card?.key);
+  useEffect(() => {
+    if (last.current === card?.key) return;
+    const had = last.current;
+    last.current = card?.key;
+    if (had === undefined || !inside.current || opened === card?.key) return;
+    if (card) app.focusCard(card.key);
+  }, [app, card?.key, inside, opened]);
+
   return (
-    <div class="dock">
+    <div class="dock" ref={dock}>
       {queued
         .filter((row) => row.key !== card?.key)
         .map((row) => (
