@@ -69,7 +69,8 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	},
-		newServe(), newLogin(), newToken(), newSessions(), newExport(), newReplay(), newCheck(), newMCP(), newVersion())
+		newServe(), newLogin(), newToken(), newSessions(), newExport(), newReplay(), newCheck(), newMCP(), newVersion(),
+		newHook())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	return root
