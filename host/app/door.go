@@ -6,6 +6,7 @@ import (
 
 	"meanwhile/host/auth"
 	"meanwhile/host/gateway"
+	"meanwhile/host/httpapi"
 	"meanwhile/host/httpserver"
 	"meanwhile/host/mcpserver"
 	"meanwhile/host/remotes"
@@ -14,7 +15,13 @@ import (
 // doors are the ways in for programs beside /rpc.
 func (a *App) doors() []httpserver.Route {
 	mcp := mcpserver.NewHTTP(Version, nil)
-	return []httpserver.Route{{
+	api := httpapi.New(httpapi.Options{
+		Call: func(ctx context.Context, token auth.Token, method string, params, result any) (func(), error) {
+			return a.gateway.Call(ctx, remotes.Principal(token), method, params, result)
+		},
+		Sessions: a.sessions, EventOf: a.eventOf, Live: a.tokens.Live,
+	})
+	routes := []httpserver.Route{{
 		Path: "/mcp", Methods: []string{http.MethodPost}, Need: auth.Bearer, Long: true,
 		Handle: func(w http.ResponseWriter, r *http.Request, token *auth.Token) {
 			if !token.Scopes.Has(auth.Ask) {
@@ -23,7 +30,26 @@ func (a *App) doors() []httpserver.Route {
 			}
 			mcp.Serve(w, r, token.ID, caller{a.gateway, remotes.Principal(*token)})
 		},
+	}, {
+		Path: httpapi.Root, Methods: []string{http.MethodGet, http.MethodPost, http.MethodDelete}, Need: auth.Bearer, Long: true,
+		Handle: api.Serve, Refuse: httpapi.Refuse,
 	}}
+	for _, path := range api.Documents() {
+		routes = append(routes, httpserver.Route{
+			Path: path, Methods: []string{http.MethodGet, http.MethodHead}, Handle: api.ServeDocument, Refuse: httpapi.Refuse,
+		})
+	}
+	return routes
+}
+
+// eventOf names the event of an open ask, for who answers it without a
+// connection of its own.
+func (a *App) eventOf(sessionID, callID string) (string, bool) {
+	w, ok := a.questions.Lookup(sessionID, callID)
+	if !ok {
+		return "", false
+	}
+	return w.EventID(), true
 }
 
 // caller makes calls as the owner of a token.

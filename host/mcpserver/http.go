@@ -1,10 +1,7 @@
 package mcpserver
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -109,24 +106,10 @@ func (h *HTTP) Serve(w http.ResponseWriter, r *http.Request, owner string, host 
 		}
 		in.hold = time.Duration(n) * time.Second
 	}
-	// Read here: the server's limit on reading a request must not cut the call
-	// that holds for an answer.
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
-		http.Error(w, "the body is over "+strconv.Itoa(bodyMax)+" bytes", http.StatusRequestEntityTooLarge)
-		return
-	case err != nil:
-		http.Error(w, "the body did not arrive whole", http.StatusBadRequest)
-		return
-	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // a writer without deadlines has none to lift
 	in.desk, in.returns = h.desk(owner, in.key, in.client, holder), holder != ""
 
 	out := &watchedWriter{ResponseWriter: w, desk: in.desk, call: in.call}
 	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, in))
-	r.Body = io.NopCloser(bytes.NewReader(body))
 	h.handler.ServeHTTP(out, r)
 	if out.err != nil || http.NewResponseController(w).Flush() != nil {
 		in.desk.update(func(t *tray, _ *memo) { t.back(in.call) })

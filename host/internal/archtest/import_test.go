@@ -89,7 +89,7 @@ var layers = [][]string{
 	{"host/session/logstore", "host/session/sessiontest", "host/gateway/wsconn", "host/llm/chat", "host/llm/deepseek", "host/llm/openai", "host/llm/replay", "host/llm/llmtest", "host/agent"},
 	{"host/question", "host/tool/bash", "host/tool/webfetch", "host/agent/loop", "host/agent/agenttest", "host/httpserver"},
 	{"host/tool/askuser", "host/tool/runcode", "host/tool/subagent", "host/outside", "host/notify"},
-	{"host/mcpserver", "host/hook", "host/remotes"},
+	{"host/mcpserver", "host/httpapi", "host/hook", "host/remotes"},
 	{"host/app"},
 	{"host/cli", "host/internal/hosttest", "host/internal/sim"},
 	{"host/cmd"},
