@@ -19,6 +19,8 @@
 // every pending event it has the scope for, then "remote/synced" {eventIds};
 // with very many the params come in chunks, see package jsonrpc.
 //
+// A posted call has no connection: it ends with its request, and with its token.
+//
 // # Events
 //
 //	pending ──settle, Cancel──▶ ended

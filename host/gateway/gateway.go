@@ -39,6 +39,7 @@ const (
 	CodeMissingScope = "MISSING_SCOPE"
 	CodeNeedsSocket  = "STREAM_NEEDS_SOCKET"
 	CodeBadToken     = "BAD_TOKEN"
+	CodeStopping     = "HOST_STOPPING"
 	CodeProtocol     = "PROTOCOL"
 	CodeTooLarge     = "EVENT_TOO_LARGE"
 	CodeTooMany      = "TOO_MANY_EVENTS"
@@ -197,11 +198,18 @@ func (g *Gateway) Counts() (clients, events int) {
 	return clients, events
 }
 
-// DropToken ends the connections of a token that is no longer good. Those that
-// are not ready yet may be about to use it: they are sent to connect again.
+// DropToken ends the connections and posted calls of a token that is no longer
+// good. Connections that are not ready yet may be about to use it: they are sent
+// to connect again.
 func (g *Gateway) DropToken(tokenID string) {
 	var drop, again []*jsonrpc.Conn
+	var calls []*posted
 	g.update(func(s *state) {
+		for c := range s.posted {
+			if c.tokenID == tokenID {
+				calls = append(calls, c)
+			}
+		}
 		for conn, c := range s.conns {
 			switch {
 			case c.stage != ready:
@@ -211,6 +219,9 @@ func (g *Gateway) DropToken(tokenID string) {
 			}
 		}
 	})
+	for _, c := range calls {
+		c.end(errRevoked())
+	}
 	for _, conn := range drop {
 		conn.Close(CloseToken, CodeBadToken+": the token was revoked")
 	}

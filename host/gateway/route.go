@@ -70,41 +70,49 @@ func (g *Gateway) wire(err error) error {
 func (g *Gateway) Post(ctx context.Context, p Principal, body []byte) (status int, response []byte, written func()) {
 	var after []func()
 	ctx = withWritten(ctx, func(f func()) { after = append(after, f) })
-	status, response = g.serve(ctx, p, body)
+	status, response, handed := g.serve(ctx, p, body)
 	return status, response, func() {
+		if !handed {
+			return // a refusal carries nothing
+		}
 		for _, f := range after {
 			f()
 		}
 	}
 }
 
-func (g *Gateway) serve(ctx context.Context, p Principal, body []byte) (status int, response []byte) {
+// serve reports beside the response whether it is a result.
+func (g *Gateway) serve(ctx context.Context, p Principal, body []byte) (status int, response []byte, handed bool) {
 	m, err := jsonrpc.ParseMessage(body)
 	var frame *jsonrpc.FrameError
 	switch {
 	case errors.As(err, &frame) && frame.Close == jsonrpc.CloseTooBig:
-		return http.StatusRequestEntityTooLarge, jsonrpc.EncodeFault(jsonrpc.ID{}, jsonrpc.Faultf(jsonrpc.CodeInvalidRequest, "%s", err))
+		return http.StatusRequestEntityTooLarge, jsonrpc.EncodeFault(jsonrpc.ID{}, jsonrpc.Faultf(jsonrpc.CodeInvalidRequest, "%s", err)), false
 	case err != nil:
-		return http.StatusBadRequest, jsonrpc.EncodeFault(jsonrpc.ID{}, jsonrpc.Faultf(jsonrpc.CodeParse, "%s", err))
+		return http.StatusBadRequest, jsonrpc.EncodeFault(jsonrpc.ID{}, jsonrpc.Faultf(jsonrpc.CodeParse, "%s", err)), false
 	case m.Method == "" || m.ID.IsZero():
-		return http.StatusBadRequest, jsonrpc.EncodeFault(m.ID, jsonrpc.Faultf(jsonrpc.CodeInvalidRequest, "send one call, with an id"))
+		return http.StatusBadRequest, jsonrpc.EncodeFault(m.ID, jsonrpc.Faultf(jsonrpc.CodeInvalidRequest, "send one call, with an id")), false
 	}
 	result, err := g.post(ctx, p, m)
 	if err == nil {
 		var raw json.RawMessage
 		if raw, err = jsonrpc.Encode(result); err == nil {
 			if response = jsonrpc.EncodeResult(m.ID, raw); len(response) <= jsonrpc.MaxFrame {
-				return http.StatusOK, response
+				return http.StatusOK, response, true
 			}
 			err = jsonrpc.Faultf(jsonrpc.CodeInternal, "result over %d bytes", jsonrpc.MaxFrame)
 		}
+	}
+	status = http.StatusOK
+	if own := (*Error)(nil); errors.As(err, &own) && own.Code == CodeStopping {
+		status = http.StatusServiceUnavailable
 	}
 	var fault *jsonrpc.Fault
 	if !errors.As(g.wire(err), &fault) {
 		g.cfg.Log.Error("call failed", "method", m.Method, "err", err)
 		fault = jsonrpc.Faultf(jsonrpc.CodeInternal, "internal error")
 	}
-	return http.StatusOK, jsonrpc.EncodeFault(m.ID, fault)
+	return status, jsonrpc.EncodeFault(m.ID, fault), false
 }
 
 func (g *Gateway) post(ctx context.Context, p Principal, m *jsonrpc.Message) (any, error) {
@@ -116,6 +124,35 @@ func (g *Gateway) post(ctx context.Context, p Principal, m *jsonrpc.Message) (an
 			Time int64 `json:"time"`
 		}{time.Now().UnixMilli()}, nil
 	}
+	ctx, end := g.begin(ctx, p.TokenID)
+	defer end()
 	c := &Caller{Label: p.Label, TokenID: p.TokenID, Scopes: p.Scopes, Done: ctx.Done()}
-	return g.dispatch(ctx, c, m.Method, m.Params, nil)
+	result, err := g.dispatch(ctx, c, m.Method, m.Params, nil)
+	var why *Error
+	switch {
+	case ctx.Err() == nil:
+		return result, err
+	case errors.As(context.Cause(ctx), &why):
+		return nil, why // what it was about to hand over stays here
+	case err != nil:
+		// Whoever left does not read it: the one that does was cut by the server.
+		return nil, &Error{Code: CodeStopping, Message: "the host is stopping: call again when it is back"}
+	}
+	return result, nil
 }
+
+// begin counts a posted call, so that it ends with its token. end forgets it.
+func (g *Gateway) begin(ctx context.Context, tokenID string) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	c := &posted{tokenID, cancel}
+	g.update(func(s *state) { s.posted[c] = struct{}{} })
+	if g.cfg.Live != nil && !g.cfg.Live(tokenID) {
+		cancel(errRevoked())
+	}
+	return ctx, func() {
+		g.update(func(s *state) { delete(s.posted, c) })
+		cancel(nil)
+	}
+}
+
+func errRevoked() *Error { return &Error{Code: CodeBadToken, Message: "the token was revoked"} }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"slices"
 
@@ -14,6 +15,7 @@ type state struct {
 	accepted int                       // connections, ready or not
 	conns    map[*jsonrpc.Conn]*client // the same, to close them
 	clients  []*client                 // ready ones, in connection order
+	posted   map[*posted]struct{}      // calls without a connection, under way
 	lastNo   uint64
 
 	byID       map[string]*Pending // the pending ones
@@ -22,7 +24,13 @@ type state struct {
 }
 
 func newState() state {
-	return state{conns: map[*jsonrpc.Conn]*client{}, byID: map[string]*Pending{}}
+	return state{conns: map[*jsonrpc.Conn]*client{}, posted: map[*posted]struct{}{}, byID: map[string]*Pending{}}
+}
+
+// posted is one call without a connection.
+type posted struct {
+	tokenID string
+	end     context.CancelCauseFunc
 }
 
 // client is one connection. Its place in the list of events is all it holds of
