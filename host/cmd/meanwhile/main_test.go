@@ -154,18 +154,23 @@ func cmdCode(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // cmdHost runs a host in the background. "host start [args]" waits for the line
-// it prints and sets $LINK and $ADDRESS; "host stop" interrupts it and wants exit
-// code 0; "host kill" ends it as a crash would; "host logged TEXT" looks
-// through what it logged.
+// it prints and sets $LINK and $ADDRESS; "host full BLOCKS" is the same on a disk
+// that takes no file over so many blocks of 512 bytes. "host stop" interrupts it
+// and wants exit code 0; "host failed" waits until it ends by itself and wants
+// another; "host kill" ends it as a crash would; "host logged TEXT" looks through
+// what it logged.
 func cmdHost(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: host start|stop|kill|logged")
 	}
 	h := hostOf(ts)
 	switch args[0] {
-	case "start":
+	case "start", "full":
 		h.stderr = newLogged()
 		h.cmd = exec.Command(lookPath(ts), append([]string{"serve", "--listen", "127.0.0.1:0"}, args[1:]...)...)
+		if args[0] == "full" {
+			h.cmd = exec.Command("sh", "-c", `ulimit -f "$1"; exec "$0" serve --listen 127.0.0.1:0`, lookPath(ts), args[1])
+		}
 		h.cmd.Dir = ts.Getenv("WORK")
 		for _, name := range []string{"PATH", "HOME", "MEANWHILE_DATA", "XDG_CACHE_HOME", "TMPDIR"} {
 			h.cmd.Env = append(h.cmd.Env, name+"="+ts.Getenv(name))
@@ -195,6 +200,15 @@ func cmdHost(ts *testscript.TestScript, neg bool, args []string) {
 		if err != nil {
 			ts.Fatalf("the host stopped with %v\n%s", err, h.stderr)
 		}
+	case "failed":
+		late := time.AfterFunc(within, func() { _ = h.cmd.Process.Kill() })
+		err := h.cmd.Wait()
+		late.Stop()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+			ts.Fatalf("the host ended with %v, want exit code 1\n%s", err, h.stderr)
+		}
+		h.cmd = nil
 	case "kill":
 		h.kill()
 	case "logged":
