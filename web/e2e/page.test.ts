@@ -177,13 +177,14 @@ describe("sessions", () => {
     await menu.click();
     await me.page.getByRole("button", { name: "Delete" }).click();
     await me.page.getByRole("button", { name: "Delete for good" }).click();
-    await reads(me.page.locator(".row-title"), "Tidied");
-    expect(await me.page.locator(".row-title", { hasText: "(fork)" }).count()).toBe(0);
+    const title = (text: string) => me.page.locator(".row-title", { hasText: text });
+    await title("(fork)").waitFor({ state: "detached" });
+    expect(await title("Tidied").count()).toBe(1);
     await me.page.locator(".row-session", { hasText: "Tidied" }).click();
     await menu.click();
     await me.page.getByRole("button", { name: "Archive" }).click();
     await me.page.getByRole("button", { name: /archived session/ }).waitFor();
-    expect(await me.page.locator(".row-title", { hasText: "Tidied" }).count()).toBe(0);
+    await title("Tidied").waitFor({ state: "detached" });
   });
 
   it("are stopped by a person, and the question says so", async () => {
