@@ -101,7 +101,7 @@ func Refuse(w http.ResponseWriter, status int, reason string) {
 	case http.StatusUnauthorized:
 		code = "BAD_TOKEN"
 	case http.StatusForbidden:
-		code = "FOREIGN_ORIGIN"
+		code = "FORBIDDEN"
 	case http.StatusMisdirectedRequest:
 		code = "WRONG_HOST"
 	case http.StatusMethodNotAllowed:

@@ -1,0 +1,4 @@
+package httpapi
+
+// RouteCount is how many operations are served.
+func RouteCount() int { return len(routes()) }
