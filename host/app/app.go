@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 
 	"meanwhile/host/agent"
@@ -102,7 +103,24 @@ func (a *App) loginURL(code string) string {
 	if a.cfg.HTTP.TLSCert != "" {
 		scheme = "https"
 	}
-	return scheme + "://" + a.address.String() + "/#code=" + code
+	return scheme + "://" + a.reachable() + "/#code=" + code
+}
+
+// reachable is the address in a form that a browser can open and the gate lets
+// in: a listener on every interface is reached by a configured name.
+func (a *App) reachable() string {
+	tcp, ok := a.address.(*net.TCPAddr)
+	if !ok || !tcp.IP.IsUnspecified() {
+		return a.address.String()
+	}
+	name := "localhost"
+	if len(a.cfg.HTTP.Hosts) > 0 {
+		name = a.cfg.HTTP.Hosts[0]
+	}
+	if _, _, err := net.SplitHostPort(name); err == nil {
+		return name
+	}
+	return net.JoinHostPort(name, strconv.Itoa(tcp.Port))
 }
 
 // Close takes the host apart, last part first. It records nothing for what
