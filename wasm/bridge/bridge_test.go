@@ -21,7 +21,24 @@ import (
 // budget is what the module may cost to download, at brotli 11.
 const budget = 560_000
 
-var shared = sync.OnceValues(func() (*Bridge, error) { return New(context.Background(), Options{Instances: 2}) })
+// cacheDir is where the tests keep the compiled module: compiling it under -race
+// takes most of a minute.
+var cacheDir string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "bridge")
+	if err != nil {
+		panic(err)
+	}
+	cacheDir = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+var shared = sync.OnceValues(func() (*Bridge, error) {
+	return New(context.Background(), Options{Instances: 2, CacheDir: cacheDir})
+})
 
 func open(t testing.TB) *Bridge {
 	t.Helper()
@@ -136,7 +153,7 @@ func TestFold(t *testing.T) {
 // does not poison what comes after.
 func TestFailure(t *testing.T) {
 	b := open(t)
-	small, err := New(context.Background(), Options{Module: b.Bytes(), Instances: 1, Pages: 75})
+	small, err := New(context.Background(), Options{Module: b.Bytes(), CacheDir: cacheDir, Instances: 1, Pages: 75})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,9 +200,11 @@ func TestPoolIsShared(t *testing.T) {
 
 func TestCacheDir(t *testing.T) {
 	b := open(t)
-	dir := t.TempDir()
-	for range 2 {
-		c, err := New(context.Background(), Options{Module: b.Bytes(), CacheDir: dir, Instances: 1})
+	if kept, err := os.ReadDir(cacheDir); err != nil || len(kept) == 0 {
+		t.Fatalf("nothing was kept: %v, %v", kept, err)
+	}
+	for range 2 { // from what the first one left
+		c, err := New(context.Background(), Options{Module: b.Bytes(), CacheDir: cacheDir, Instances: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
