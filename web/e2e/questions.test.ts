@@ -241,6 +241,46 @@ describe("two devices", () => {
   });
 });
 
+describe("a connection that is lost with the answer on it", () => {
+  it("does not lose the answer: it goes by another road, once", async () => {
+    await start();
+    let cut = false;
+    const me = await device(async (page) => {
+      await page.routeWebSocket(/\/rpc$/, (socket) => {
+        if (cut) {
+          socket.close({ code: 4408 });
+          return;
+        }
+        const server = socket.connectToServer();
+        socket.onMessage((message) => {
+          if (/"result":\{"answers"/.test(String(message))) {
+            // The frame never arrives, and nobody can connect again.
+            cut = true;
+            server.close();
+            socket.close({ code: 4408 });
+          } else server.send(message);
+        });
+      });
+    });
+    const posts: string[] = [];
+    me.page.on("request", (request) => {
+      if (request.method() === "POST" && request.url().endsWith("/rpc")) {
+        posts.push(request.postData() ?? "");
+      }
+    });
+    await me.say("ask in a while");
+    await me.own.fill("by post");
+    const posted = me.page.waitForResponse((response) => response.url().endsWith("/rpc"));
+    await me.act("submit").click();
+    await me.page.locator("[data-offline]").waitFor();
+    expect(await (await posted).json()).toMatchObject({ result: { taken: true } });
+    expect(posts).toHaveLength(1);
+    cut = false;
+    await me.said("You chose by post.").waitFor({ timeout: 40_000 });
+    expect(await me.card.count()).toBe(0);
+  });
+});
+
 describe("a queued reply", () => {
   it("is shown, taken back, and answered again", async () => {
     await start({ work: "sleep 6" });

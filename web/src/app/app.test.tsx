@@ -251,6 +251,58 @@ describe("a question that arrives", () => {
   });
 });
 
+describe("a plan", () => {
+  const plan = {
+    id: "plan",
+    question: "Go ahead?",
+    detail: "1. one\n2. two <img src=x>",
+    options: [{ label: "Go on" }, { label: "No" }],
+    intent: { kind: "plan-review", approve: "Go on" },
+  };
+
+  async function review() {
+    host.sessions.push(sessionRow());
+    await start("secret");
+    const answer = host.request("e1", "s1", { questions: [plan] });
+    const outcome = answer.then(
+      (result) => ({ result }),
+      (error) => ({ error }),
+    );
+    await settle();
+    await open();
+    return { outcome };
+  }
+
+  it("shows all of it and approves with the asker's own label", async () => {
+    const { outcome } = await review();
+    expect(root.querySelectorAll(".plan li")).toHaveLength(2);
+    expect(root.querySelector(".plan img")).toBeNull();
+    expect(text('[data-act="approve"]')).toBe("Go on");
+    expect(text(".time-text")).toBe("build-bot waits for you");
+    find('[data-act="approve"]').click();
+    expect(await outcome).toEqual({ result: { answers: [{ id: "plan", selected: ["Go on"] }] } });
+  });
+
+  it("sends the words of a change, and refuses without a word when there are none", async () => {
+    const { outcome } = await review();
+    const area = find<HTMLTextAreaElement>("[data-own]");
+    area.value = "smaller steps";
+    area.dispatchEvent(new Event("input", { bubbles: true }));
+    find('[data-act="changes"]').click();
+    expect(await outcome).toEqual({
+      result: { answers: [{ id: "plan", selected: [], custom: "smaller steps" }] },
+    });
+    const second = host
+      .request("e2", "s1", { questions: [{ ...plan, id: "again" }] })
+      .catch((error) => error);
+    await settle();
+    find('[data-row*="e2"]').click();
+    await settle();
+    find('[data-act="changes"]').click();
+    expect(await second).toMatchObject({ data: { code: "ASK_CANCELLED" } });
+  });
+});
+
 describe("a question that was carried on", () => {
   it("is answered by call, once, under an id of its own", async () => {
     host.sessions.push(sessionRow({ active: [active("continued")] }));
