@@ -56,6 +56,7 @@ type Countdown struct {
 	window  bool // the host gave a remainder above zero: this client may end the ask
 	left    int64
 	idle    int64 // in Editing: time since the last touch
+	framed  int64 // idle when left was last given: left runs from there
 	carryOn int64
 	last    Stamp
 }
@@ -82,7 +83,7 @@ func (c *Countdown) Frame(now Stamp, remainingMs int64) {
 		}
 	}
 	c.window = remainingMs > 0
-	c.left = min(max(remainingMs, 0), MaxMs)
+	c.left, c.framed = min(max(remainingMs, 0), MaxMs), c.idle
 }
 
 // Tick lets time pass.
@@ -96,7 +97,7 @@ func (c *Countdown) Woke(now Stamp) (expired bool) { return c.advance(now, true)
 func (c *Countdown) Focus(now Stamp) (expired bool) {
 	expired = c.advance(now, false)
 	c.focused = true
-	c.idle = 0
+	c.touch()
 	if c.state == Counting {
 		c.state = Focused
 	}
@@ -107,7 +108,7 @@ func (c *Countdown) Focus(now Stamp) (expired bool) {
 func (c *Countdown) Blur(now Stamp) (expired bool) {
 	expired = c.advance(now, false)
 	c.focused = false
-	c.idle = 0
+	c.touch()
 	if c.state == Focused {
 		c.state = Counting
 	}
@@ -117,7 +118,7 @@ func (c *Countdown) Blur(now Stamp) (expired bool) {
 // Edit is a change of the answer by the person. A preselected option is not.
 func (c *Countdown) Edit(now Stamp) (expired bool) {
 	expired = c.advance(now, false)
-	c.idle = 0
+	c.touch()
 	switch c.state {
 	case Blank, Counting, Focused, Expired:
 		c.state = Editing
@@ -148,7 +149,8 @@ func (c *Countdown) Submit(now Stamp) (expired bool) {
 func (c *Countdown) Rearm(now Stamp) {
 	if c.state == Submitted {
 		c.state = Editing
-		c.last, c.idle = now, 0
+		c.last = now
+		c.touch()
 	}
 }
 
@@ -181,7 +183,8 @@ func (c *Countdown) Restore(now Stamp, d Disposition) {
 		c.left, _ = c.Remaining(now)
 	}
 	c.state = to
-	c.last, c.idle = now, 0
+	c.last = now
+	c.touch()
 }
 
 // Disposition is what to save beside the draft. A submit whose fate is unknown
@@ -261,9 +264,12 @@ func (c *Countdown) elapsed(now Stamp, woke bool) int64 {
 	return mono
 }
 
+// touch starts the time without a touch anew.
+func (c *Countdown) touch() { c.idle, c.framed = 0, 0 }
+
 // carries reports whether the user's own setting may end this edited ask.
 func (c *Countdown) carries() bool { return c.state == Editing && c.window && c.carryOn > 0 }
 
 // patience is how long an edited card may stay untouched: never shorter than
-// the remainder that was frozen.
-func (c *Countdown) patience() int64 { return max(c.carryOn, c.left) }
+// the remainder that was frozen, counted from when it was given.
+func (c *Countdown) patience() int64 { return max(c.carryOn, c.framed+c.left) }

@@ -450,6 +450,7 @@ func TestCarryOn(t *testing.T) {
 		{name: "off", left: 10_000, edit: 1000},
 		{name: "setting longer than the remainder", left: 10_000, on: 30_000, edit: 1000, want: 31_000},
 		{name: "never sooner than the window", left: 50_000, on: 5000, edit: 1000, want: 50_000},
+		{name: "delivered again: not sooner than the window either", left: 50_000, on: 5000, edit: 1000, touch: func(c *Countdown) { c.Frame(at(20_000), 30_000) }, want: 50_000},
 		{name: "an edit starts over", left: 10_000, on: 30_000, edit: 1000, touch: func(c *Countdown) { c.Edit(at(20_000)) }, want: 50_000},
 		{name: "a focus starts over", left: 10_000, on: 30_000, edit: 1000, touch: func(c *Countdown) { c.Focus(at(20_000)) }, want: 50_000},
 		{name: "a blur starts over", left: 10_000, on: 30_000, edit: 1000, touch: func(c *Countdown) { c.Blur(at(20_000)) }, want: 50_000},
