@@ -25,10 +25,11 @@ type disk struct {
 	failIn  int // batches until a write fails; 0: none will
 	failed  bool
 	dead    bool
+	waiting map[int]func(error) // who has not been told, by place in all
 }
 
 func newDisk(r *dice, f Fault, batches ...session.Batch) *disk {
-	d := &disk{Mem: sessiontest.NewMem(batches...), dice: r, fault: f, all: batches}
+	d := &disk{Mem: sessiontest.NewMem(batches...), dice: r, fault: f, all: batches, waiting: map[int]func(error){}}
 	d.Mem.Hold()
 	d.Mem.FailWhen(func(session.Batch) error {
 		d.mu.Lock()
@@ -55,17 +56,29 @@ func (d *disk) Write(b session.Batch, done func(error)) {
 		done(sessiontest.ErrCrashed)
 		return
 	}
+	n := len(d.all)
 	d.all = append(d.all, b)
+	d.waiting[n] = done
 	start := !d.syncing
 	d.syncing = true
 	d.mu.Unlock()
 	if d.fault == AckBeforeSync && len(b.Events) > 0 {
-		done(nil)
-		done = func(error) {}
+		d.tell(n, nil)
 	}
-	d.Mem.Write(b, done)
+	d.Mem.Write(b, func(err error) { d.tell(n, err) })
 	if start {
 		time.AfterFunc(d.dice.upTo(20*time.Millisecond), d.sync)
+	}
+}
+
+// tell tells a writer once.
+func (d *disk) tell(n int, err error) {
+	d.mu.Lock()
+	done := d.waiting[n]
+	delete(d.waiting, n)
+	d.mu.Unlock()
+	if done != nil {
+		done(err)
 	}
 }
 
@@ -93,6 +106,10 @@ func (d *disk) crash() []session.Batch {
 	all, failed := d.all, d.failed
 	d.mu.Unlock()
 	kept := d.Mem.Crash().Batches()
+	// In a process that ended nobody waits any more; here they must go away.
+	for n := range len(all) {
+		d.tell(n, sessiontest.ErrCrashed)
+	}
 	more := len(all) - len(kept)
 	if failed {
 		more = min(more, 1)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -564,6 +565,9 @@ func (p *page) respond(e value.Value, id string) {
 // store writes one item and tells the other tabs.
 func (p *page) store(key string, text *string) {
 	b := p.browser
+	if p.w.detail {
+		p.w.notef("%s stores %s: %s", p.name, key, *cmp.Or(text, ptr("nothing")))
+	}
 	b.mu.Lock()
 	failed := b.failing
 	if !failed {

@@ -20,6 +20,9 @@ func (p *page) act(key, act, more string) {
 	case "approve", "changes":
 		return // no plans in this world
 	}
+	if p.w.detail {
+		p.w.notef("%s: %s %s%s", p.name, act, key, more)
+	}
 	p.send(fmt.Sprintf(`{"type":"act","key":%q,"act":%q%s}`, key, act, more))
 }
 
@@ -157,11 +160,12 @@ func (p *page) watchDrafts(input string) {
 	in, _ := value.ParseString(input)
 	key := in.Get("key").Text()
 	if in.Get("type").Text() == "act" {
-		c := p.card(key)
+		c, act := p.card(key), in.Get("act").Text()
 		switch {
-		case in.Get("act").Text() == "dismiss":
+		case act == "dismiss":
 			p.w.dismissed(p, key)
-		case c.Get("edited").True() && c.Get("state").Text() != "ended" && c.Get("state").Text() != "answered" && !p.storeFailed:
+		case act != "select" && act != "custom" && act != "skip": // a draft that came from another tab is that tab's
+		case c.Get("edited").True() && c.Get("state").Text() != "ended" && c.Get("state").Text() != "answered":
 			p.typed[key] = draftOf(c)
 		case c.Get("key").Text() != "" && !c.Get("edited").True():
 			delete(p.typed, key)

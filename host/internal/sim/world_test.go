@@ -58,6 +58,7 @@ type World struct {
 	problems []string
 	trace    []string
 	book     ledger
+	detail   bool // the story has every act and item
 	clients  int
 }
 
@@ -65,7 +66,7 @@ type World struct {
 func run(seed uint64, f Fault, trace bool) (problems, log []string) {
 	uuid.SetRand(&lockedReader{r: rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16), byte(seed >> 24), byte(seed >> 32)})})
 	defer uuid.SetRand(nil)
-	w := &World{seed: seed, fault: f, dice: newDice(seed, 0), start: time.Now(), models: map[string]*model{}, book: newLedger()}
+	w := &World{seed: seed, fault: f, dice: newDice(seed, 0), start: time.Now(), models: map[string]*model{}, book: newLedger(), detail: trace}
 	w.draw()
 	w.play()
 	w.settle()
