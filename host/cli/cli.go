@@ -70,7 +70,7 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 	},
 		newServe(), newLogin(), newToken(), newSessions(), newExport(), newReplay(), newCheck(), newMCP(), newVersion(),
-		newHook())
+		newHook(), newAsk(), newAwait(), newInbox(), newAnswer())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	return root
