@@ -175,6 +175,11 @@ func problemError(p *projection.Problem) error {
 	return &tool.Error{Name: question.ErrorName, Code: p.Code, Message: sentence(p.Field, p.Message)}
 }
 
+// badArguments refuses arguments that are not of the tool's shape.
+func badArguments(field, message string) (tool.Result, error) {
+	return tool.Result{}, &tool.Error{Name: question.ErrorName, Code: CodeBadArguments, Message: sentence(field, message)}
+}
+
 func sentence(field, message string) string {
 	if field == "" {
 		return message

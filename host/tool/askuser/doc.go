@@ -1,5 +1,6 @@
-// Package askuser is the tools by which an agent asks its user and takes a
-// question back: ask_user_question and withdraw_question.
+// Package askuser is the tools by which an agent asks its user, has a plan
+// approved and takes a question back: ask_user_question, submit_plan and
+// withdraw_question.
 //
 // It owns: the two schemas, the reading of the arguments, the choice between a
 // blocking and a timed ask, and every text that the model gets back.
@@ -14,8 +15,11 @@
 // by the call id, 1…2147483 → seconds for the whole batch; anything else is an
 // error that says what to send.
 //
+// A plan blocks in either mode, and only its own label approves it.
+//
 // Results are one JSON object: {"answers":[…]}, {"pending":true,"callId",
-// "message"} or {"withdrawn":true|false,"message"?}. The message of a pending
+// "message"}, {"approved":true|false,"changes"?,"message"?} or
+// {"withdrawn":true|false,"message"?}. The message of a pending
 // result says that silence is neither a skip nor permission.
 //
 // Concurrency: a tool holds no state; runs are independent of each other. While

@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 
 	"meanwhile/host/agent"
-	"meanwhile/host/question"
 	"meanwhile/host/tool"
 	"meanwhile/shared/event/value"
 	"meanwhile/shared/projection"
 )
 
-// CodeBadArguments: the arguments of a withdrawal name no call.
+// CodeBadArguments: the arguments of a plan or a withdrawal are not of its shape.
 const CodeBadArguments = "BAD_ARGUMENTS"
 
 // Withdrawer is what the withdraw tool needs of the question service.
@@ -37,16 +36,13 @@ func (t *Withdraw) Spec() tool.Spec {
 
 // Run takes a question back.
 func (t *Withdraw) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
-	bad := func(field, message string) (tool.Result, error) {
-		return tool.Result{}, &tool.Error{Name: question.ErrorName, Code: CodeBadArguments, Message: sentence(field, message)}
-	}
 	v, err := value.ParseString(c.Arguments)
 	if err != nil {
-		return bad("", "send the arguments as one JSON object: "+err.Error())
+		return badArguments("", "send the arguments as one JSON object: "+err.Error())
 	}
 	target, ok := v.Get("callId").Str()
 	if !ok || target == "" {
-		return bad("callId", "send the callId of the question to take back, as a string")
+		return badArguments("callId", "send the callId of the question to take back, as a string")
 	}
 	done, err := t.service.Withdraw(ctx, t.agent, target)
 	if err != nil {
