@@ -114,7 +114,10 @@ func (a *App) tools(ag *agent.Agent, shell *bash.Shell) []tool.Tool {
 	if a.cfg.Ask.Mode == config.Timed {
 		mode = askuser.Timed
 	}
-	tools := []tool.Tool{askuser.New(a.questions, ag, askuser.Options{Mode: mode, Default: a.cfg.Ask.Timeout})}
+	tools := []tool.Tool{
+		askuser.New(a.questions, ag, askuser.Options{Mode: mode, Default: a.cfg.Ask.Timeout}),
+		askuser.NewPlan(a.questions, ag),
+	}
 	if shell != nil {
 		tools = append(tools, shell.Tools()...)
 	}

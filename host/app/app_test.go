@@ -292,3 +292,30 @@ func TestDemo(t *testing.T) {
 		"answer": obj{"answers": []obj{{"id": "store", "selected": []string{"Postgres"}}, {"id": "deploy", "selected": []string{}}}}}, nil)
 	says(t, desk, session, "Your answer arrived")
 }
+
+// A plan goes out as a plan review, and only the label approves it.
+func TestPlanReview(t *testing.T) {
+	h := hosttest.Start(t, hosttest.Options{Script: `{"name":"test","rules":[
+	{"when":{"tool":"submit_plan","contains":"\"approved\":true"},"do":[{"text":"I carry it out"}]},
+	{"when":{"tool":"submit_plan","failed":true},"do":[{"text":"nobody approved"}]},
+	{"when":{"tool":"submit_plan"},"do":[{"call":"submit_plan","arguments":{"plan":"# Better"}}]},
+	{"when":{"last":"user"},"do":[{"call":"submit_plan","arguments":{"plan":"# Steps"}}]}
+	]}`})
+	desk := person(h, "desk")
+	session := begin(desk)
+	for _, want := range []string{`# Steps`, `# Better`} {
+		ask := desk.Next()
+		if text := string(ask.Request.Questions); !strings.Contains(text, want) || !strings.Contains(text, `"intent":{"kind":"plan-review","approve":"Approve"}`) {
+			t.Errorf("the plan went out as %s", text)
+		}
+		if want == `# Steps` {
+			ask.Answer(`[{"id":"plan","selected":[],"custom":"better"}]`)
+		} else {
+			ask.Answer(`[{"id":"plan","selected":["Approve"]}]`)
+		}
+	}
+	says(t, desk, session, "I carry it out")
+	again := begin(desk)
+	desk.Next().Fail("ASK_CANCELLED")
+	says(t, desk, again, "nobody approved")
+}
