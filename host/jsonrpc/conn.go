@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 )
@@ -372,7 +373,8 @@ func (c *Conn) send(frame []byte) bool {
 	switch {
 	case err == nil:
 		return true
-	case ctx.Err() != nil && c.ctx.Err() == nil:
+	case c.ctx.Err() == nil && (ctx.Err() != nil || errors.Is(err, os.ErrDeadlineExceeded)):
+		// The transport's deadline is the context's, and may be noticed first.
 		c.Close(CloseSlow, "too slow: a frame was not taken in time")
 	default:
 		c.end(err, CloseGoingAway, "")

@@ -39,8 +39,8 @@ func (r *Request) IsCall() bool { return !r.id.IsZero() }
 func (r *Request) AfterReply(f func()) { r.after = f }
 
 // OnWritten has f run, on the writer, once the transport took the whole
-// response: f must be brief. A connection that breaks first never runs it. Only
-// the handler may call it.
+// response: f must be brief. A connection that breaks first never runs it, nor
+// does a response that is an error. Only the handler may call it.
 func (r *Request) OnWritten(f func()) { r.written = append(r.written, f) }
 
 func (r *Request) wrote() {
@@ -223,25 +223,30 @@ func (c *Conn) respond(ctx context.Context, r *Request) {
 	if c.h != nil {
 		result, err = c.h.Handle(ctx, r)
 	}
-	frame := c.encodeOutcome(ctx, r, result, err)
+	frame, handed := c.encodeOutcome(ctx, r, result, err)
+	var written func()
+	if handed {
+		written = r.wrote // a refusal carries nothing
+	}
 	// The id is free before the response is out: the peer may use it again
 	// as soon as it has that.
 	c.update(func(s *state) {
 		r.served.done = true
 		delete(s.serving, r.id)
 	})
-	if c.put(c.ctx, frame, r.wrote) == nil && r.after != nil {
+	if c.put(c.ctx, frame, written) == nil && r.after != nil {
 		r.after()
 	}
 }
 
-func (c *Conn) encodeOutcome(ctx context.Context, r *Request, result any, err error) []byte {
+// encodeOutcome reports beside the response whether it is a result.
+func (c *Conn) encodeOutcome(ctx context.Context, r *Request, result any, err error) (frame []byte, handed bool) {
 	var fault *Fault
 	switch {
 	case err == nil:
 		raw, encErr := Encode(result)
 		if encErr == nil && len(raw) < MaxFrame-256 {
-			return EncodeResult(r.id, raw)
+			return EncodeResult(r.id, raw), true
 		}
 		if fault = Faultf(CodeInternal, "result over %d bytes", MaxFrame); encErr != nil {
 			c.o.Log.Error("result not encoded", "method", r.Method, "err", encErr)
@@ -257,9 +262,9 @@ func (c *Conn) encodeOutcome(ctx context.Context, r *Request, result any, err er
 		fault = Faultf(CodeInternal, "internal error")
 	}
 	if frame := EncodeFault(r.id, fault); len(frame) <= MaxFrame {
-		return frame
+		return frame, false
 	}
-	return EncodeFault(r.id, Faultf(fault.Code, "error over %d bytes", MaxFrame))
+	return EncodeFault(r.id, Faultf(fault.Code, "error over %d bytes", MaxFrame)), false
 }
 
 func (c *Conn) cancelServed(params json.RawMessage) error {
