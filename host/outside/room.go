@@ -355,7 +355,7 @@ func (s *Service) Claim(ctx context.Context, p Party, sessionID string, max int)
 			return nil, 0, err
 		}
 		for _, m := range queued {
-			out = append(out, Message{ID: m.ID, Body: m.Bytes()})
+			out = append(out, Message{ID: m.ID, Body: bodyOf(m)})
 			replies = append(replies, m.ID)
 		}
 	}
@@ -392,7 +392,7 @@ func (r *room) handBack(a *agent.Agent, out []Message) {
 
 func resultBody(res *result) []byte {
 	m := event.Message{ID: res.messageID, Source: event.Source{Kind: ResultKind, CallID: res.callID}, Text: res.text}
-	return m.Bytes()
+	return bodyOf(m)
 }
 
 // Admit acknowledges what was handed over and returns the ids that it knew:
