@@ -368,6 +368,9 @@ func (c *Card) projectContinued(now countdown.Stamp, sh Shell, k Known) {
 	first := !c.Continued
 	if first && (c.Listed || c.EventID != "") {
 		c.CarriedAt = now.Wall
+		if c.Count.State() != countdown.Expired && c.Busy == Idle { // ended by the host or another client
+			sh.Say("carried-on", c)
+		}
 	}
 	c.Listed, c.Continued = true, true
 	if first {

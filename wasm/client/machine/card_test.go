@@ -406,3 +406,41 @@ func TestSessionsView(t *testing.T) {
 	v := r.view(doc{"view": "sessions"})
 	want(t, v, "sessions.0.id=b", "sessions.0.open=1", "sessions.0.late=1", "sessions.1.id=a", "sessions.2.id=s", "sessions.0.agent.name=build-bot")
 }
+
+// Zero is told once, whoever's clock it was; a question that was carried on long
+// before this page came is told by nobody.
+func TestCarriedOnIsToldOnce(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		do   func(*rig)
+		want int
+	}{
+		{"here", func(r *rig) { r.sleep(60_000) }, 0}, // told at zero
+		{"elsewhere", func(r *rig) { r.settled("e1", "rejected", "ASK_TIMED_OUT", "phone") }, 1},
+		{"while typing", func(r *rig) { r.act(key, "custom", "q", 0, "text", "x") }, 1},
+		{"while sending", func(r *rig) { r.act(key, "select", "q", 0, "o", 1); r.act(key, "submit") }, 0}, // told to submit again
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := newRig(t)
+			r.open()
+			tc.do(r)
+			r.upsert(row("s", 5, active("c1", "continued")))
+			if got := r.said("carried-on"); got != (tc.want == 1) {
+				t.Errorf("told %v", got)
+			}
+			r.upsert(row("s", 6, active("c1", "continued")))
+			if r.said("carried-on") {
+				t.Error("told again")
+			}
+		})
+	}
+	r := newRig(t)
+	r.init(nil)
+	r.up("me")
+	r.list(row("s", 5, active("c1", "continued")))
+	r.synced()
+	if len(r.did("announce")) > 0 {
+		t.Errorf("an old ask was announced: %v", r.fx)
+	}
+	want(t, r.card(key), "state=continued", "unread=", "carriedAt=")
+}
