@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -20,7 +21,36 @@ func Unmarshal(data []byte, v any) error {
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
-	return dec.Decode(v)
+	return plainly(dec.Decode(v))
+}
+
+// plainly names the member and what to send, instead of types of ours.
+func plainly(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	kind := wrong.Type.Kind()
+	want := "another type"
+	switch {
+	case kind == reflect.String:
+		want = "a string"
+	case kind == reflect.Bool:
+		want = "true or false"
+	case kind == reflect.Slice || kind == reflect.Array:
+		want = "an array"
+	case kind == reflect.Struct || kind == reflect.Map:
+		want = "an object"
+	case kind == reflect.Float32 || kind == reflect.Float64:
+		want = "a number"
+	case kind >= reflect.Int && kind <= reflect.Uint64:
+		want = "a whole number that fits"
+	}
+	got := clip([]byte(strings.TrimPrefix(wrong.Value, "number ")))
+	if wrong.Field == "" {
+		return fmt.Errorf("send %s, not %s", want, got)
+	}
+	return fmt.Errorf("field %q: send %s, not %s", clip([]byte(wrong.Field)), want, got)
 }
 
 // Params decodes a request's params into v, absent ones as {}. Its error is a
