@@ -84,8 +84,7 @@ func (v *visit) open(ctx context.Context) error {
 	}
 	key, title := v.key, name
 	if key == "" {
-		sum := sha256.Sum256([]byte(name + "\x00" + v.cwd))
-		key = "mcp:" + hex.EncodeToString(sum[:12])
+		key = Key(name, v.cwd)
 	}
 	if v.cwd != "" {
 		title = clip(name + " in " + filepath.Base(v.cwd))
@@ -98,6 +97,12 @@ func (v *visit) open(ctx context.Context) error {
 	err := v.host.Call(ctx, "session/open", map[string]any{"title": title, "agent": agent, "key": key}, &out)
 	v.sessionID = out.SessionID
 	return err
+}
+
+// Key is the key of the session of a client in a directory, "" over HTTP.
+func Key(client, cwd string) string {
+	sum := sha256.Sum256([]byte(client + "\x00" + cwd))
+	return "mcp:" + hex.EncodeToString(sum[:12])
 }
 
 func clip(name string) string {
