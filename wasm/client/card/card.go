@@ -533,6 +533,13 @@ func (c *Card) gone(now countdown.Stamp, sh Shell, k Known) {
 	c.end(sh, e, ours)
 }
 
+// Recorded tells a card that was made from a stored draft what became of its
+// ask: its own submission before a reload may have been what was recorded.
+func (c *Card) Recorded(now countdown.Stamp, sh Shell, k Known) {
+	c.Ended, c.looked = nil, true
+	c.gone(now, sh, k)
+}
+
 func reasonOf(code string) string {
 	switch code {
 	case CodeWithdrawn:

@@ -21,6 +21,10 @@
 // the machine opens host/follow and session/follow again, with after where it
 // has a log, and lost late answers go again under their ids.
 //
+// A reload forgets the press that was under way: the draft is back and marked as
+// sent, nothing goes out by itself, and if the ask is gone its record says
+// whether that submission was the one recorded.
+//
 // # Order in a step
 //
 // Time passes first (so an expiry comes before an edit at the same instant),

@@ -17,6 +17,7 @@ const (
 	AnsweredMax = 50
 	ownIDsMax   = 8 // client ids of earlier connections
 	tombsMax    = 256
+	looksMax    = 8 // records looked up at once for stored drafts whose asks are gone
 
 	arrivalEvery = 3000
 	retryMin     = 1000

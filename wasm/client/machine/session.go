@@ -447,6 +447,14 @@ func (m *Machine) looked(c *card.Card, v value.Value) {
 			}
 		}
 	}
+	if _, orphan := m.orphans[c.Key]; orphan {
+		if k.State != "" { // listed after all: the list will bring its card
+			m.drop(c)
+			return
+		}
+		c.Recorded(m.now, m, k)
+		return
+	}
 	c.Project(m.now, m, k)
 }
 

@@ -209,4 +209,18 @@ func (m *Machine) adoptItem(it item, own bool) {
 	}
 	m.cards = append(m.cards, c)
 	m.byKey[key], m.orphans[key] = c, it.key
+	if s := m.byID[c.SessionID]; own && it.rec.Ended == nil && c.Keyed() && s != nil && s.listed && !s.live && m.looking() < looksMax {
+		c.SentMark = it.rec.Sent
+		c.Call = m.Look(c)
+	}
+}
+
+// looking is the number of looks under way.
+func (m *Machine) looking() (n int) {
+	for _, c := range m.calls {
+		if c.kind == callLook {
+			n++
+		}
+	}
+	return n
 }
