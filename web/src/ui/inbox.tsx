@@ -150,7 +150,9 @@ export function InboxMain({ chosen }: { chosen: string | undefined }): VNode {
     if (next) app.openCard(next.key);
   });
 
-  if (chosen === undefined) return <p class="empty empty-main">{s.pickACard}</p>;
+  if (chosen === undefined) {
+    return <p class="empty empty-main">{rows.length > 0 ? s.pickACard : ""}</p>;
+  }
   return (
     <div class="main-card" ref={main}>
       <button

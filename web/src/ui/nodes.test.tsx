@@ -137,6 +137,16 @@ describe("other nodes", () => {
     expect(done).toEqual(["fold t1 true"]);
   });
 
+  it("an open group of one is left out, and a closed one is not", () => {
+    const group = { k: "group", key: "g", n: 1 } as const;
+    expect(draw({ ...group, open: true }).querySelector("button")).toBeNull();
+    expect(draw({ ...group, open: true, n: 2 }).querySelector("button")).not.toBeNull();
+    const button = draw({ ...group, open: false }).querySelector("button");
+    expect(button?.textContent).toBe("1 item");
+    button?.click();
+    expect(draw({ ...group, open: true }).querySelector("button")).not.toBeNull();
+  });
+
   it("a command reads as itself, also when its arguments were cut", () => {
     const args = JSON.stringify({ command: "make\n  test" });
     expect(draw({ k: "tool", name: "bash", state: "done", args }).textContent).toContain(

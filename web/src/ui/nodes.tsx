@@ -75,9 +75,12 @@ export function NodeView({ node, sessionId, turn }: Props<Node>): VNode | null {
   }
 }
 
-function Fold({ node, sessionId }: Props<Disclosure>): VNode {
+function Fold({ node, sessionId }: Props<Disclosure>): VNode | null {
   const app = useApp();
   const s = useStrings();
+  const [used, setUsed] = useState(false);
+  // An open group of one says nothing that its one item does not; it stays where someone used it.
+  if (node.k === "group" && node.n === 1 && node.open && !used) return null;
   const parts =
     node.k === "turn"
       ? [s.turnSummary(node.steps ?? 0, node.tools ?? 0)]
@@ -89,7 +92,10 @@ function Fold({ node, sessionId }: Props<Disclosure>): VNode {
         type="button"
         class="fold"
         aria-expanded={node.open === true}
-        onClick={() => app.fold(sessionId, node.key, !node.open)}
+        onClick={() => {
+          setUsed(true);
+          app.fold(sessionId, node.key, !node.open);
+        }}
       >
         <Icon name="fold" />
         <span>{parts.join(" · ")}</span>
