@@ -2,9 +2,9 @@
 // the views, and passes what happens in one to the others. It decides nothing about questions.
 
 import { computed, signal } from "@preact/signals";
-import type { Act, Announcement, Settings } from "../protocol/step.ts";
+import type { Act, Settings } from "../protocol/step.ts";
 import { agentName, type Row } from "../protocol/view.ts";
-import { isObject, RemoteError } from "../rpc/frame.ts";
+import { isObject } from "../rpc/frame.ts";
 import { Link, type LinkState, type Socket, type Welcome } from "../rpc/link.ts";
 import { unknownMethod } from "../rpc/peer.ts";
 import { post } from "../rpc/post.ts";
@@ -13,6 +13,7 @@ import type { Keys, Preferences } from "../store/keys.ts";
 import { Store } from "../store/store.ts";
 import { type Strings, stringsFor } from "../ui/strings/index.ts";
 import { formatRoute, parseRoute, type Route } from "./route.ts";
+import { sentence } from "./say.ts";
 import { deviceLabel, exchange, revoke } from "./signin.ts";
 
 /** A module that stops more often than this in one visit is not started again. */
@@ -382,39 +383,6 @@ function moduleSettings(preferences: Preferences): Settings {
     ...(preferences.carryOnMs > 0 ? { carryOnMs: preferences.carryOnMs } : {}),
     ...(preferences.notify ? { notify: true } : {}),
   };
-}
-
-function sentence(said: Announcement, s: Strings): string {
-  switch (said.code) {
-    case "arrived":
-      return s.sayArrived(said.n ?? 1);
-    case "left":
-      return s.sayLeft(said.n ?? 0);
-    case "carried-on":
-      return s.sayCarriedOn;
-    case "answered-elsewhere":
-      return s.sayElsewhere;
-    case "withdrawn":
-      return s.sayWithdrawn;
-    case "sent":
-      return s.saySent;
-    case "queued":
-      return s.sayQueued;
-    case "refused":
-      return s.sayRefused;
-    case "submit-again":
-      return s.saySubmitAgain;
-    case "offline":
-      return s.sayOffline;
-    case "online":
-      return s.sayOnline;
-  }
-}
-
-/** What to tell a person about a call that failed. */
-export function failureText(error: unknown, s: Strings): string {
-  if (error instanceof RemoteError && error.code === "FORBIDDEN") return s.notAllowed;
-  return s.actionFailed(error instanceof Error ? error.message : String(error));
 }
 
 function sessionIdOf(result: unknown): string {

@@ -268,7 +268,7 @@ function notOurs(): RemoteError {
 
 function closeCodeOf(error: RemoteError): number {
   if (error.code === "PROTOCOL") return 4400;
-  if (error.code === "UNAUTHENTICATED" || error.code === "BAD_TOKEN") return 4401;
+  if (error.code === "BAD_TOKEN") return 4401;
   return 1011;
 }
 

@@ -2,7 +2,7 @@
 
 import type { VNode } from "preact";
 import { useState } from "preact/hooks";
-import { failureText } from "../app/app.ts";
+import { failureText } from "../app/say.ts";
 import { type Answer, agentName, type Card, type Ended, type Question } from "../protocol/view.ts";
 import { useApp, useStrings } from "./context.ts";
 import { Icon } from "./icons.tsx";

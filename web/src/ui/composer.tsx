@@ -2,7 +2,7 @@
 
 import type { VNode } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { failureText } from "../app/app.ts";
+import { failureText } from "../app/say.ts";
 import { useApp, useStrings } from "./context.ts";
 import { EnterWatch } from "./enter.ts";
 
