@@ -3,8 +3,10 @@ package outside
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"meanwhile/host/agent"
@@ -118,7 +120,7 @@ func (s *Service) Open(ctx context.Context, p Party, o Opening) (sessionID strin
 		}
 	}
 	if len(o.CWD) > 4096 {
-		return "", &Error{CodeBadParams, "agent.cwd", "is over 4096 bytes"}
+		return "", &Error{CodeBadParams, "agent.cwd", "is over 4096 bytes: shorten it"}
 	}
 	if o.Existing {
 		id, ok := s.opt.Sessions.FindKey(p.TokenID, o.Key)
@@ -137,12 +139,20 @@ func (s *Service) Open(ctx context.Context, p Party, o Opening) (sessionID strin
 
 func checkName(field, text string, need bool) error {
 	switch {
-	case need && text == "":
+	case need && strings.TrimSpace(text) == "":
 		return &Error{CodeBadParams, field, "send a name of 1 to " + fmt.Sprint(nameMax) + " characters"}
 	case utf8.RuneCountInString(text) > nameMax:
-		return &Error{CodeBadParams, field, "is over " + fmt.Sprint(nameMax) + " characters"}
+		return &Error{CodeBadParams, field, "is over " + fmt.Sprint(nameMax) + " characters: shorten it"}
+	case need && strings.ContainsFunc(text, hidden):
+		return &Error{CodeBadParams, field, "holds control characters: leave them out"}
 	}
 	return nil
+}
+
+// hidden is what a name that people read must not hold: it breaks the line or
+// turns the text around it.
+func hidden(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
 
 // Wake tells the service that something changed in a session: a reply may wait.

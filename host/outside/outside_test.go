@@ -263,6 +263,11 @@ func TestBadInput(t *testing.T) {
 		if _, err := r.svc.Await(ctx, me, r.id, "nope", 0); !strings.Contains(fmt.Sprint(err), CodeUnknownCall) {
 			t.Errorf("await of nothing: %v", err)
 		}
+		for _, name := range []string{" \t", "a\nb", "a\x00", "a\u202eb", strings.Repeat("é", nameMax+1)} {
+			if _, err := r.svc.Open(ctx, me, Opening{Name: name}); !strings.Contains(fmt.Sprint(err), "agent.name") {
+				t.Errorf("name %q: got %v", name, err)
+			}
+		}
 		if _, err := r.svc.Open(ctx, me, Opening{}); !strings.Contains(fmt.Sprint(err), "agent.name") {
 			t.Errorf("open without a name: %v", err)
 		}
