@@ -159,6 +159,7 @@ func TestWireCodes(t *testing.T) {
 		{fmt.Errorf("x: %w", session.ErrNoSession), "NO_SESSION"},
 		{&session.Fault{Session: "s", Seq: 3, Reason: "bits"}, "SESSION_DAMAGED"},
 		{session.ErrResync, "RESYNC"},
+		{fmt.Errorf("x: %w", session.ErrForkAt), "BAD_PARAMS"},
 		{agent.ErrNotLive, "CALLER_NOT_LIVE"},
 		{agent.ErrNothing, "NOTHING_TO_CONTINUE"},
 		{auth.ErrAskAnswer, "BAD_SCOPE"},
@@ -176,6 +177,18 @@ func TestWireCodes(t *testing.T) {
 	}
 	if f := Wire(errors.New("the disk's own words")); f != nil {
 		t.Errorf("an unknown error went out as %v", f)
+	}
+}
+
+// A prompt that is refused leaves no session behind.
+func TestCreateRefused(t *testing.T) {
+	r := newRig(t, agenttest.Say("hello"))
+	c := r.connect("person", everything, nil)
+	if err := c.Call(context.Background(), "session/create", obj{"text": "hi", "messageId": strings.Repeat("m", 201)}, nil); err == nil || !strings.Contains(err.Error(), "message id") {
+		t.Errorf("got %v, want the message id refused", err)
+	}
+	if rows := r.options.Sessions.List(); len(rows) != 0 {
+		t.Errorf("%d sessions are left", len(rows))
 	}
 }
 

@@ -71,6 +71,11 @@ type followParams struct {
 
 func bindSessions(g *gateway.Gateway, o Options) {
 	unary(g, "session/create", admin, func(ctx context.Context, _ *gateway.Caller, p createParams) (createResult, error) {
+		if p.Text != "" { // before there is a session that nobody asked for
+			if err := inbox.Check(promptOf(&p.MessageID, p.Text)); err != nil {
+				return createResult{}, err
+			}
+		}
 		log, err := o.Sessions.Create(ctx, event.Header{Title: p.Title, CWD: p.CWD})
 		if err != nil {
 			return createResult{}, err
@@ -174,11 +179,17 @@ func resume(ctx context.Context, o Options, sessionID string) (*agent.Agent, err
 	return o.Agents.Resume(ctx, sessionID)
 }
 
+// promptOf is a prompt as a message, with an id of its own if it has none.
+func promptOf(messageID *string, text string) event.Message {
+	if *messageID == "" {
+		*messageID = id.New()
+	}
+	return event.Message{ID: *messageID, Source: event.Source{Kind: event.SourceUser}, Text: text}
+}
+
 // send queues a prompt, once for each message id.
 func send(ctx context.Context, o Options, sessionID, messageID, text string) (string, error) {
-	if messageID == "" {
-		messageID = id.New()
-	}
+	m := promptOf(&messageID, text)
 	// The agent may close for being idle between the two calls; the next
 	// instance takes the message.
 	for {
@@ -186,7 +197,7 @@ func send(ctx context.Context, o Options, sessionID, messageID, text string) (st
 		if err != nil {
 			return "", err
 		}
-		err = a.Send(ctx, event.Message{ID: messageID, Source: event.Source{Kind: event.SourceUser}, Text: text})
+		err = a.Send(ctx, m)
 		switch {
 		case err == nil, errors.Is(err, inbox.ErrPending):
 			return messageID, nil

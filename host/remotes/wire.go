@@ -29,6 +29,7 @@ func sentinels() []struct {
 		{session.ErrNoSession, "NO_SESSION", "sessionId"},
 		{session.ErrDamaged, "SESSION_DAMAGED", "sessionId"},
 		{session.ErrResync, "RESYNC", "after"},
+		{session.ErrForkAt, "BAD_PARAMS", "at"},
 		{session.ErrLagged, "LAGGED", ""},
 		{session.ErrClosed, "HOST_STOPPING", ""},
 		{session.ErrUnknown, "HOST_STOPPING", ""},

@@ -8,9 +8,11 @@ var (
 	ErrNoSession = errors.New("no such session")
 	// ErrDamaged: the log is unreadable from some event on and takes no append
 	// (SESSION_DAMAGED). *Fault says where.
-	ErrDamaged = errors.New("session is damaged")
+	ErrDamaged = errors.New("the session's log is damaged: it can be read up to the fault, forked or deleted, and takes nothing new")
 	// ErrResync: the follower asked for events after the log's end (RESYNC).
 	ErrResync = errors.New("after is past the end of the log: follow again without it")
+	// ErrForkAt: a fork was asked for at an event that is not there.
+	ErrForkAt = errors.New("at names no event of the session: send the seq of one it has, -1 for none, or leave it out for all")
 	// ErrLagged: the follower fell too far behind; it follows again by after.
 	ErrLagged = errors.New("follower fell behind: follow again from the last seq")
 	// ErrClosed: the store was closed.

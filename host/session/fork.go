@@ -23,7 +23,7 @@ func (s *Store) Fork(ctx context.Context, parent string, at *int64, change func(
 	end := from.feed.seq() + 1
 	if at != nil {
 		if *at < -1 || *at >= end {
-			return nil, fmt.Errorf("fork of session %s at seq %d: %w", parent, *at, ErrResync)
+			return nil, fmt.Errorf("fork of session %s at seq %d: %w", parent, *at, ErrForkAt)
 		}
 		end = *at + 1
 	}

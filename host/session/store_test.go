@@ -258,8 +258,8 @@ func TestFork(t *testing.T) {
 			}
 		})
 	}
-	if _, err := s.Fork(ctx, p.ID(), seqOf(int64(len(parent))), nil); !errors.Is(err, session.ErrResync) {
-		t.Errorf("fork past the end: got %v, want ErrResync", err)
+	if _, err := s.Fork(ctx, p.ID(), seqOf(int64(len(parent))), nil); !errors.Is(err, session.ErrForkAt) {
+		t.Errorf("fork past the end: got %v, want ErrForkAt", err)
 	}
 }
 

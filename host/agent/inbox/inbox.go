@@ -30,17 +30,27 @@ var ErrLeased = errors.New("the agent was just handed this message: it can no lo
 // Free reports whether a message may be taken out. Nil means that every one may.
 type Free func(messageID string) bool
 
-// Insert puts a message at the end of a queue.
-func Insert(b *projection.Inbox, target string, m event.Message) (event.Draft, error) {
+// Check refuses a message that no inbox takes.
+func Check(m event.Message) error {
 	switch {
 	case m.ID == "" || len(m.ID) > IDMax:
-		return event.Draft{}, ErrID
+		return ErrID
+	case len(m.Bytes()) > MessageMax:
+		return fmt.Errorf("message %s: %w", m.ID, ErrTooLarge)
+	}
+	return nil
+}
+
+// Insert puts a message at the end of a queue.
+func Insert(b *projection.Inbox, target string, m event.Message) (event.Draft, error) {
+	if err := Check(m); err != nil {
+		return event.Draft{}, err
+	}
+	switch {
 	case b.Has(m.ID):
 		return event.Draft{}, fmt.Errorf("message %s: %w", m.ID, ErrPending)
 	case b.Len() >= QueueMax:
 		return event.Draft{}, ErrFull
-	case len(m.Bytes()) > MessageMax:
-		return event.Draft{}, fmt.Errorf("message %s: %w", m.ID, ErrTooLarge)
 	}
 	return event.Spliced{Target: target, Start: int64(len(b.Queue(target))), Inserted: []event.Message{m}}.Draft(), nil
 }
