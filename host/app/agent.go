@@ -19,6 +19,7 @@ import (
 	"meanwhile/host/tool/bash"
 	"meanwhile/host/tool/runcode"
 	"meanwhile/host/tool/subagent"
+	"meanwhile/host/tool/webfetch"
 	"meanwhile/shared/event"
 )
 
@@ -121,7 +122,7 @@ func (a *App) tools(ag *agent.Agent, shell *bash.Shell) []tool.Tool {
 	if shell != nil {
 		tools = append(tools, shell.Tools()...)
 	}
-	tools = append(tools, subagent.New(a.agents, a.sessions, ag))
+	tools = append(tools, webfetch.New(webfetch.Config{}), subagent.New(a.agents, a.sessions, ag))
 	if a.engine != nil {
 		programs, err := runcode.New(a.engine, ag, slices.Clone(tools), runcode.Config{Log: a.log})
 		if err != nil {
