@@ -109,6 +109,12 @@ func (w *World) removing(message string) {
 	w.book.attempts[message] = true
 }
 
+func (w *World) wasRemoved(message string) bool {
+	w.book.mu.Lock()
+	defer w.book.mu.Unlock()
+	return w.book.attempts[message]
+}
+
 func (w *World) dismissed(p *page, key string) {
 	w.book.mu.Lock()
 	defer w.book.mu.Unlock()
@@ -348,9 +354,7 @@ func (w *World) auditPromises(logs map[string]*record) {
 		if r := logs[p.session]; r != nil {
 			m = r.messages[p.message]
 		}
-		w.book.mu.Lock()
-		tried := w.book.attempts[p.message]
-		w.book.mu.Unlock()
+		tried := w.wasRemoved(p.message)
 		switch {
 		case m == nil:
 			w.failf("%s: message %s was accepted and is lost", p.session, p.message)

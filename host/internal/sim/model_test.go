@@ -14,6 +14,9 @@ import (
 	"meanwhile/shared/event/value"
 )
 
+// finalWindow is how long the last ask of a session waits.
+const finalWindow = 60 * time.Second
+
 // asksMax bounds the asks of one session.
 const asksMax = 8
 
@@ -26,6 +29,7 @@ type model struct {
 	asks  int
 	calls int
 	still bool // only ends its turns from now on
+	final bool // but asks once more, with finalWindow
 }
 
 func (m *model) Name() string { return "sim" }
@@ -73,6 +77,9 @@ func (m *model) reply(r llm.Request) []llm.Chunk {
 	}
 	legacy := len(r.Tools) < 3
 	switch n := m.dice.pick(20); {
+	case m.final:
+		m.final = false
+		call("ask_user_question", fmt.Sprintf(`{"timeout":%d,"questions":%s}`, finalWindow/time.Second, drawQuestions(m.dice)))
 	case m.still:
 		return say
 	case n < 9 && m.asks < asksMax:

@@ -23,6 +23,7 @@ type pipe struct {
 	dead   error     // instead of them
 	deaf   bool      // what is written from now on goes nowhere
 	bell   chan struct{}
+	dice   *dice
 }
 
 type parcel struct {
@@ -30,7 +31,7 @@ type parcel struct {
 	frame []byte
 }
 
-func newPipe() *pipe { return &pipe{bell: make(chan struct{})} }
+func newPipe(d *dice) *pipe { return &pipe{bell: make(chan struct{}), dice: d} }
 
 func (p *pipe) ring() {
 	close(p.bell)
@@ -46,7 +47,7 @@ func (p *pipe) change(f func()) {
 }
 
 // push sends a frame. With a bound it waits for room.
-func (p *pipe) push(ctx context.Context, frame []byte, latency time.Duration, bound int) error {
+func (p *pipe) push(ctx context.Context, frame []byte, bound int) error {
 	frame = append([]byte(nil), frame...)
 	for {
 		p.mu.Lock()
@@ -61,7 +62,7 @@ func (p *pipe) push(ctx context.Context, frame []byte, latency time.Duration, bo
 			p.mu.Unlock()
 			return io.ErrClosedPipe
 		case bound == 0 || len(p.frames) < bound:
-			at := time.Now().Add(latency)
+			at := time.Now().Add(p.dice.upTo(latencyMax))
 			if at.Before(p.last) {
 				at = p.last
 			}
@@ -126,11 +127,13 @@ var errCut = errors.New("sim: the connection was cut")
 // line is one connection between a client and the host.
 type line struct {
 	up, down *pipe
-	latency  func() time.Duration
 }
 
-func newLine(latency func() time.Duration) *line {
-	return &line{up: newPipe(), down: newPipe(), latency: latency}
+// latencyMax is the longest that a frame takes on a good day.
+const latencyMax = 30 * time.Millisecond
+
+func newLine(seed, part uint64) *line {
+	return &line{up: newPipe(newDice(seed, part)), down: newPipe(newDice(seed, part+1))}
 }
 
 // cut ends both directions at once; what is under way is lost.
@@ -163,7 +166,7 @@ type hostEnd struct{ *line }
 func (h hostEnd) Read(context.Context) ([]byte, error) { return h.up.pop() }
 
 func (h hostEnd) Write(ctx context.Context, frame []byte) error {
-	return h.down.push(ctx, frame, h.latency(), pipeMax)
+	return h.down.push(ctx, frame, pipeMax)
 }
 
 func (h hostEnd) Close(code int, reason string) error {
@@ -182,7 +185,7 @@ type clientEnd struct{ *line }
 func (c clientEnd) Read(context.Context) ([]byte, error) { return c.down.pop() }
 
 func (c clientEnd) Write(ctx context.Context, frame []byte) error {
-	return c.up.push(ctx, frame, c.latency(), 0)
+	return c.up.push(ctx, frame, 0)
 }
 
 func (c clientEnd) Close(int, string) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
 
 	"meanwhile/host/gateway"
@@ -23,19 +22,22 @@ type outsider struct {
 	stop    chan struct{}
 	done    chan struct{}
 
-	line *line
-	conn *jsonrpc.Conn
+	line  *line
+	lines uint64 // so far
+	conn  *jsonrpc.Conn
 
-	mu       sync.Mutex
 	requests map[string]string // request id → the questions it asked
 	calls    map[string]string // request id → call id
-	answers  map[string]string // call id → what was handed over
+	answers  map[string]handed // by call id
 	admit    []string
 }
 
+// handed is an answer that the agent was given.
+type handed struct{ message, batch string }
+
 func newOutsider(w *World, i int) *outsider {
 	o := &outsider{w: w, name: fmt.Sprint("agent ", i), dice: newDice(w.seed, 50+uint64(i)), stop: make(chan struct{}), done: make(chan struct{}),
-		requests: map[string]string{}, calls: map[string]string{}, answers: map[string]string{}}
+		requests: map[string]string{}, calls: map[string]string{}, answers: map[string]handed{}}
 	out, err := w.host.post(o.principal(), "session/open", map[string]any{"key": o.name, "agent": map[string]string{"kind": "external", "name": o.name}})
 	if err != nil {
 		w.failf("%s opens a session: %v", o.name, err)
@@ -130,7 +132,8 @@ func (o *outsider) call(method, params string) (value.Value, bool) {
 }
 
 func (o *outsider) connect() bool {
-	l := newLine(func() time.Duration { return o.dice.upTo(30 * time.Millisecond) })
+	o.lines++
+	l := newLine(o.w.seed, 1<<40+o.lines<<1)
 	if !o.w.dial(l, o.principal()) {
 		return false
 	}
@@ -174,17 +177,16 @@ func (o *outsider) standing(v value.Value) {
 		return
 	}
 	as, _ := projection.AnswersOf(v.Get("answers"))
-	o.handed(v.Get("callId").Text(), canonical(as))
-	if id := v.Get("messageId").Text(); id != "" {
+	id := v.Get("messageId").Text()
+	if id != "" {
 		o.admit = append(o.admit, id)
 	}
-}
-
-func (o *outsider) handed(call, batch string) {
-	if had, ok := o.answers[call]; ok && had != batch {
-		o.w.failf("%s was handed %s and then %s for %s", o.name, had, batch, call)
+	call, batch := v.Get("callId").Text(), canonical(as)
+	// A reply that was handed over and not acknowledged may still be taken back.
+	if had, ok := o.answers[call]; ok && had.batch != batch && !o.w.wasRemoved(had.message) {
+		o.w.failf("%s was handed %s and then %s for %s", o.name, had.batch, batch, call)
 	}
-	o.answers[call] = batch
+	o.answers[call] = handed{id, batch}
 	if !o.w.submitted(o.session, call, batch) {
 		o.w.failf("%s was handed %s for %s, which nobody submitted", o.name, batch, call)
 	}

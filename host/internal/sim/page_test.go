@@ -38,6 +38,7 @@ type browser struct {
 // in a page runs on one thread.
 type page struct {
 	w       *World
+	i       int
 	name    string
 	tab     string
 	browser *browser
@@ -62,7 +63,8 @@ type page struct {
 	storeFailed bool
 
 	line     *line
-	conn     int // tells a connection's frames from an older one's
+	lines    uint64 // so far
+	conn     int    // tells a connection's frames from an older one's
 	online   bool
 	attempt  int
 	retry    *time.Timer
@@ -94,7 +96,7 @@ type incoming struct {
 }
 
 func newPage(w *World, i int, b *browser) *page {
-	p := &page{w: w, name: fmt.Sprint("client ", i), tab: fmt.Sprint("tab", i), browser: b,
+	p := &page{w: w, i: i, name: fmt.Sprint("client ", i), tab: fmt.Sprint("tab", i), browser: b,
 		dice: newDice(w.seed, 100+uint64(i)), typed: map[string]string{}}
 	b.tabs = append(b.tabs, p)
 	p.mu.Lock()
@@ -195,7 +197,8 @@ func (p *page) after(d time.Duration, f func()) *time.Timer {
 
 func (p *page) connect() {
 	p.forget()
-	l := newLine(func() time.Duration { return p.dice.upTo(30 * time.Millisecond) })
+	p.lines++
+	l := newLine(p.w.seed, 1<<32+uint64(p.i)<<24+p.lines<<1)
 	if !p.w.dial(l, p.principal()) {
 		p.lost()
 		return
@@ -373,7 +376,7 @@ func (p *page) cancelled(m *jsonrpc.Message) {
 // write sends a frame; a socket that is gone takes it and says nothing.
 func (p *page) write(frame []byte) {
 	if p.line != nil {
-		_ = p.line.up.push(context.Background(), frame, p.line.latency(), 0)
+		_ = p.line.up.push(context.Background(), frame, 0)
 	}
 }
 

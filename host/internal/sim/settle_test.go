@@ -155,22 +155,38 @@ func (w *World) folded() string {
 	return b.String()
 }
 
-// leave lets every client go: no claim may stay behind, so every timed ask
-// ends at its own deadline, or shortly after a sleep.
+// leave has each agent ask once more, lets people look at it, and then every
+// client goes: no claim may stay behind, so every timed ask ends at its own
+// deadline, or shortly after a sleep.
 func (w *World) leave() {
+	for _, id := range w.sessions {
+		if m := w.models[id]; m != nil {
+			m.mu.Lock()
+			m.final = true
+			m.mu.Unlock()
+			w.say(id)
+		}
+	}
+	time.Sleep(5 * time.Second)
+	for range 6 {
+		w.pages[w.dice.pick(len(w.pages))].live()
+	}
 	w.notef("everybody leaves")
+	left := time.Now()
 	for _, p := range w.pages {
-		p.mu.Lock()
-		l := p.line
-		p.mu.Unlock()
-		if w.fault == GhostClients && l != nil {
-			l.drop(0)
+		if w.fault == GhostClients {
+			p.mu.Lock()
+			if p.line != nil {
+				p.line.drop(0)
+				p.line = nil // and the browser says no goodbye
+			}
+			p.mu.Unlock()
 		}
 		p.close()
 	}
 	time.Sleep(2 * time.Second)
 	if w.steady {
-		time.Sleep(2 * time.Minute) // past every deadline
+		time.Sleep(finalWindow) // nobody asks for longer
 	} else {
 		w.notef("the host sleeps")
 		w.mu.Lock()
@@ -189,7 +205,7 @@ func (w *World) leave() {
 				if a.State != projection.Open {
 					continue
 				}
-				if q, ok := w.host.quest.Lookup(row.ID, a.CallID); ok && w.timed(row.ID, a.CallID) {
+				if q, ok := w.host.quest.Lookup(row.ID, a.CallID); ok && w.timed(row.ID, a.CallID, left) {
 					w.failf("%s: %s is open with everybody gone and its time over by far (%v left)", row.ID, a.CallID, q.Remaining())
 				}
 			}
@@ -197,15 +213,15 @@ func (w *World) leave() {
 	}
 }
 
-// timed reports whether the recorded call has a deadline.
-func (w *World) timed(session, call string) bool {
+// timed reports whether the recorded call is from before and has a deadline.
+func (w *World) timed(session, call string, before time.Time) bool {
 	events, err := w.host.events(session)
 	if err != nil {
 		return false
 	}
 	r, _ := read(events)
 	c := r.calls[call]
-	if c == nil {
+	if c == nil || c.at >= before.UnixMilli() {
 		return false
 	}
 	ask, p := projection.ParseAsk(c.arguments)

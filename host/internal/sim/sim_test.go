@@ -65,6 +65,18 @@ func bubble(t *testing.T, seed uint64, f Fault, trace bool) (problems, story []s
 	return problems, story
 }
 
+// control reports whether a planted fault shows in a seed that is clean without.
+func control(t *testing.T, seed uint64, f Fault) string {
+	problems, _ := bubble(t, seed, f, false)
+	if len(problems) == 0 {
+		return ""
+	}
+	if clean, _ := bubble(t, seed, None, false); len(clean) > 0 {
+		return ""
+	}
+	return problems[0]
+}
+
 // controlSeeds is how many seeds a planted fault has to be caught in.
 const controlSeeds = 60
 
@@ -74,8 +86,8 @@ func TestControls(t *testing.T) {
 	for f := None + 1; f < faults; f++ {
 		t.Run(strings.ReplaceAll(f.String(), " ", "-"), func(t *testing.T) {
 			for seed := uint64(1); seed <= controlSeeds; seed++ {
-				if problems, _ := bubble(t, seed, f, false); len(problems) > 0 {
-					t.Logf("caught by seed %d: %s", seed, problems[0])
+				if caught := control(t, seed, f); caught != "" {
+					t.Logf("caught by seed %d: %s", seed, caught)
 					return
 				}
 			}
