@@ -84,7 +84,7 @@ func TestForbiddenImports(t *testing.T) {
 // below; the entry with the longest matching path counts.
 var layers = [][]string{
 	{"host/internal/id"},
-	{"host/jsonrpc", "host/llm", "host/tool", "host/auth", "host/config"},
+	{"host/jsonrpc", "host/llm", "host/tool", "host/auth", "host/config", "host/install"},
 	{"host/session", "host/gateway"},
 	{"host/session/logstore", "host/session/sessiontest", "host/gateway/wsconn", "host/llm/chat", "host/llm/deepseek", "host/llm/openai", "host/llm/replay", "host/llm/llmtest", "host/agent"},
 	{"host/question", "host/tool/bash", "host/tool/webfetch", "host/agent/loop", "host/agent/agenttest", "host/httpserver"},
