@@ -21,7 +21,7 @@ MODULE_SRC := go.mod go.sum $(call go_in,shared wasm/client)
 PAGE_SRC   := $(wildcard web/*.json web/*.ts web/*.html) $(shell find web/src web/public -type f 2>/dev/null)
 HOST_SRC   := go.mod go.sum $(call go_in,shared wasm host web) $(shell find host -type f ! -name '*.go' ! -path '*/testdata/*' 2>/dev/null)
 
-.PHONY: build run test clean static go race web e2e
+.PHONY: build run test clean static go race web e2e sim
 
 build: $(HOST)
 
@@ -73,6 +73,18 @@ web: build
 e2e: build
 	chromium=$$(.ci/need chromium); \
 	cd web && CHROMIUM="$$chromium" npm run e2e
+
+# SEEDS runs of the core in virtual time, from FIRST on, one process for each
+# processor. A failure prints its seed and how to see its story.
+SEEDS ?= 2000
+FIRST ?= 1
+sim:
+	go test -c -o bin/sim.test ./host/internal/sim
+	@n=$$(nproc); pids=(); for ((i = 0; i < n; i++)); do \
+		GOGC=400 bin/sim.test -test.run '^TestSim$$' -test.cpu 1 -test.timeout 0 -test.v \
+			-seeds $$((($(SEEDS) + n - 1) / n)) -first $$(($(FIRST) + i)) -every $$n > bin/sim.$$i.log 2>&1 & pids+=($$!); \
+	done; bad=0; for pid in $${pids[@]}; do wait $$pid || bad=1; done; \
+	grep -hv '^=== \|--- PASS: TestSim/\|^ok\|^PASS' bin/sim.*.log; exit $$bad
 
 clean:
 	rm -rf bin web/node_modules
