@@ -173,9 +173,10 @@ func clean(s string) string {
 			b.WriteByte('\n')
 		}
 		empty = 0
-		b.WriteString(line)
+		b.WriteString(strings.TrimRight(line, " \t\n"))
+		b.WriteByte('\n')
 	}
-	return strings.TrimRight(b.String(), " \t\n")
+	return strings.TrimRight(b.String(), "\n")
 }
 
 // invisible are characters without a picture that are no format characters by
