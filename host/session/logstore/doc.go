@@ -24,8 +24,9 @@
 // tally (how many sessions and events there are) are checked. Nothing missing:
 // the copy is removed. Otherwise the copy stays with a report in it, each
 // damaged session is marked, and Report says what is missing. Nothing is
-// dropped to make it fit. If even the lenient open fails, the copy stays and
-// the error names it.
+// dropped to make it fit. A journal with whole records behind a bad place is no
+// torn end: it is reported, and the copy stays. If even the lenient open fails,
+// the copy stays and the error names it, unless the store is still as it was.
 //
 // # Concurrency
 //

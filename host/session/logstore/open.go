@@ -122,6 +122,10 @@ func (p opener) strict() (*Store, error) {
 
 func (p opener) lenient(cause error) (*Store, error) {
 	report := &Report{Cause: cause.Error()}
+	var err error
+	if report.Journal, err = p.rot(); err != nil {
+		return nil, fmt.Errorf("open %s: damaged (%w): %w", p.data(), cause, err)
+	}
 	if !p.o.ReadOnly {
 		aside, err := p.copyAside()
 		if err != nil {
@@ -130,13 +134,24 @@ func (p opener) lenient(cause error) (*Store, error) {
 		report.Aside = aside
 	}
 	fail := func(err error) error {
-		return fmt.Errorf("open %s: damaged (%w), also for a lenient open: %w; a copy is in %q", p.data(), cause, err, report.Aside)
+		rest := fmt.Sprintf("a copy is in %q", report.Aside)
+		switch {
+		case !p.dropCopy(report.Aside):
+		case corrupted(err):
+			rest = "nothing in it was changed: put a backup in its place, or move it away to begin anew"
+		default:
+			rest = "nothing in it was changed"
+		}
+		return fmt.Errorf("open %s: damaged (%w), also for a lenient open: %w; %s", p.data(), cause, err, rest)
 	}
 	db, stor, err := p.openDB(lenient)
 	if err != nil {
 		return nil, fail(err)
 	}
-	giveUp := func(err error) (*Store, error) { return nil, errors.Join(fail(err), db.Close(), stor.Close()) }
+	giveUp := func(err error) (*Store, error) {
+		closed := errors.Join(db.Close(), stor.Close())
+		return nil, errors.Join(fail(err), closed)
+	}
 	if err := report.verify(db); err != nil {
 		return giveUp(err)
 	}
@@ -294,7 +309,7 @@ func corrupted(err error) bool {
 
 // copyAside copies the database next to itself before anything touches it.
 // Tables never change once written, so links do for them.
-func (p opener) copyAside() (string, error) {
+func (p opener) copyAside() (to string, err error) {
 	old, err := filepath.Glob(filepath.Join(p.dir, "aside-*"))
 	if err != nil {
 		return "", err
@@ -302,20 +317,25 @@ func (p opener) copyAside() (string, error) {
 	if len(old) >= asideMax {
 		return "", fmt.Errorf("%d copies of damaged stores lie in %s: look at their REPORT.txt and move them away", len(old), p.dir)
 	}
-	to, err := os.MkdirTemp(p.dir, "aside-"+time.Now().UTC().Format("20060102T150405")+"-")
+	to, err = os.MkdirTemp(p.dir, "aside-"+time.Now().UTC().Format("20060102T150405")+"-")
 	if err != nil {
 		return "", err
 	}
+	defer func() {
+		if err != nil { // half a copy is of no use
+			err = errors.Join(err, os.RemoveAll(to))
+		}
+	}()
 	files, err := os.ReadDir(p.data())
 	if err != nil {
-		return "", err
+		return to, err
 	}
 	for _, f := range files {
 		if f.Name() == "LOCK" || !f.Type().IsRegular() {
 			continue
 		}
 		if err := copyFile(filepath.Join(p.data(), f.Name()), filepath.Join(to, f.Name())); err != nil {
-			return "", err
+			return to, err
 		}
 	}
 	return to, errors.Join(syncDir(to), syncDir(p.dir))

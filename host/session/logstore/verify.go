@@ -27,13 +27,18 @@ type Report struct {
 	// Unreadable is the first bad block or record that belongs to no session.
 	Unreadable string
 
+	// Journal names a journal that is damaged before its end. What it held from
+	// there on was on disk and is missing, which no count can show: the counts
+	// were in it too.
+	Journal string
+
 	found tally
 }
 
 // Intact reports that nothing is newly missing: the ordinary torn end of a killed
 // process, whose last writes were never acknowledged.
 func (r *Report) Intact() bool {
-	return len(r.Faults) == 0 && r.MissingSessions == 0 && r.MissingEvents == 0 && !r.NoTally && r.Unreadable == ""
+	return len(r.Faults) == 0 && r.MissingSessions == 0 && r.MissingEvents == 0 && !r.NoTally && r.Unreadable == "" && r.Journal == ""
 }
 
 func (r *Report) String() string {
@@ -61,6 +66,9 @@ func (r *Report) String() string {
 	}
 	if r.Unreadable != "" {
 		fmt.Fprintf(&b, "- unreadable: %s\n", r.Unreadable)
+	}
+	if r.Journal != "" {
+		fmt.Fprintf(&b, "- the journal %s: the last changes before the stop are missing, also of sessions that look whole\n", r.Journal)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
