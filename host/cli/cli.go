@@ -70,7 +70,8 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 	},
 		newServe(), newLogin(), newToken(), newSessions(), newExport(), newReplay(), newCheck(), newMCP(), newVersion(),
-		newHook(), newAsk(), newAwait(), newInbox(), newAnswer())
+		newHook(), newAsk(), newAwait(), newInbox(), newAnswer(),
+		newInstall(), newUninstall(), newDoctor())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	return root

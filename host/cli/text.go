@@ -69,6 +69,16 @@ func cleanLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// cleanText is clean for a text that keeps its lines and tabs.
+func cleanText(text string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '\n' || c == '\t' || unicode.IsPrint(c) {
+			return c
+		}
+		return -1
+	}, text)
+}
+
 // shellWord makes one word for a shell.
 func shellWord(s string) string { return "'" + strings.ReplaceAll(clean(s), "'", `'\''`) + "'" }
 
