@@ -17,6 +17,7 @@ import (
 	"meanwhile/host/tool"
 	"meanwhile/host/tool/askuser"
 	"meanwhile/host/tool/bash"
+	"meanwhile/host/tool/file"
 	"meanwhile/host/tool/runcode"
 	"meanwhile/host/tool/subagent"
 	"meanwhile/host/tool/webfetch"
@@ -100,13 +101,17 @@ func (b builtin) Stop(ctx context.Context) error {
 	return err
 }
 
+// dir is where an agent works, empty for the host's directory.
+func (a *App) dir(ag *agent.Agent) string {
+	if dir := ag.Log().Header().CWD; dir != "" {
+		return dir
+	}
+	return a.cfg.Bash.Dir
+}
+
 // shell is the agent's own, in its session's directory.
 func (a *App) shell(ag *agent.Agent) (*bash.Shell, error) {
-	dir := ag.Log().Header().CWD
-	if dir == "" {
-		dir = a.cfg.Bash.Dir
-	}
-	return bash.New(bash.Config{Dir: dir, Timeout: a.cfg.Bash.Timeout, TimeoutMax: a.cfg.Bash.TimeoutMax})
+	return bash.New(bash.Config{Dir: a.dir(ag), Timeout: a.cfg.Bash.Timeout, TimeoutMax: a.cfg.Bash.TimeoutMax})
 }
 
 // tools are what one built-in agent can do.
@@ -121,6 +126,11 @@ func (a *App) tools(ag *agent.Agent, shell *bash.Shell) []tool.Tool {
 	}
 	if shell != nil {
 		tools = append(tools, shell.Tools()...)
+	}
+	if files, err := file.New(a.dir(ag)); err != nil {
+		a.log.Warn("an agent has no workspace", "session", ag.ID(), "error", err)
+	} else {
+		tools = append(tools, files.Tools()...)
 	}
 	tools = append(tools, webfetch.New(webfetch.Config{}), subagent.New(a.agents, a.sessions, ag))
 	if a.engine != nil {
