@@ -28,6 +28,12 @@
 // torn end: it is reported, and the copy stays. If even the lenient open fails,
 // the copy stays and the error names it, unless the store is still as it was.
 //
+// # Copies
+//
+// Backup writes a snapshot with its checksums and tally while writing goes on;
+// Restore builds a store from one beside its place and renames it there once it
+// is verified. Verify reads every record and says what is missing.
+//
 // # Concurrency
 //
 // All methods may be called at once. done runs on the writer's goroutine.

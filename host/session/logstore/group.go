@@ -3,6 +3,7 @@ package logstore
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/syndtr/goleveldb/leveldb"
 	"github.com/syndtr/goleveldb/leveldb/util"
@@ -30,12 +31,20 @@ type group struct {
 	failed error
 	closed bool
 	ended  chan struct{}
-	onFail func(error) // set before the first write
+	onFail func(error) // with onSync set before the first write
+	onSync func(Sync)  // nil: nobody asks
 
 	// Owned by the writer.
 	held  map[string]int64 // events per session
 	built map[string]int64 // the same for sessions being built
 	tally tally
+}
+
+// Sync is one group of batches that reached the disk.
+type Sync struct {
+	Took    time.Duration // of the write and its fsync
+	Batches int
+	Bytes   int
 }
 
 type entry struct {
@@ -146,8 +155,16 @@ func (g *group) write(batch []entry) error {
 	}
 	key := []byte{kindTally}
 	b.Put(key, seal(key, g.tally.append(nil)))
+	start := time.Now()
 	if err := g.db.Write(&b, synced()); err != nil {
 		return fmt.Errorf("write sessions: %w", err)
+	}
+	if g.onSync != nil {
+		s := Sync{Took: time.Since(start), Batches: len(batch)}
+		for _, e := range batch {
+			s.Bytes += e.size
+		}
+		g.onSync(s)
 	}
 	g.mu.Lock()
 	g.doomed = append(g.doomed, dropped...)

@@ -1,6 +1,7 @@
 package logstore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -37,6 +38,9 @@ type Options struct {
 	ReadOnly bool
 	// Log gets what an open found; nil: slog.Default.
 	Log *slog.Logger
+	// Synced is told of every group that reached the disk, on the writer's
+	// goroutine; nil: nobody is.
+	Synced func(Sync)
 
 	wrap func(storage.Storage) storage.Storage // tests put faults here
 }
@@ -54,7 +58,7 @@ func Open(dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := opener{dir, o}.open()
+	s, err := opener{dir: dir, o: o}.open()
 	if err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
@@ -73,15 +77,19 @@ func privateDir(dir string, readOnly bool) error {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return err
 	}
-	return os.MkdirAll(filepath.Join(dir, "store"), 0o700)
+	return os.MkdirAll(filepath.Join(dir, folderName), 0o700)
 }
 
 type opener struct {
-	dir string
-	o   Options
+	dir    string
+	o      Options
+	folder string // of the database, below dir; "" = folderName
 }
 
-func (p opener) data() string { return filepath.Join(p.dir, "store") }
+// folderName is where the database lies in a data directory.
+const folderName = "store"
+
+func (p opener) data() string { return filepath.Join(p.dir, cmp.Or(p.folder, folderName)) }
 
 // suspect is a file that a process leaves when it stops over corruption that an
 // open does not meet, in the middle of a table for instance. The next open
@@ -256,7 +264,7 @@ func (p opener) finish(db *leveldb.DB, stor storage.Storage, scan bool) (*Store,
 		}
 	}
 	s.groups = newGroup(db, held, doomed, t)
-	s.groups.onFail = p.markSuspect
+	s.groups.onFail, s.groups.onSync = p.markSuspect, p.o.Synced
 	if p.o.ReadOnly {
 		s.groups.fail(ErrReadOnly)
 	}

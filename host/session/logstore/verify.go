@@ -48,7 +48,13 @@ func (r *Report) String() string {
 		b.WriteString("Every record that was counted is there and matches its checksum.")
 		return b.String()
 	}
-	fmt.Fprintf(&b, "Copy from before: %s\n", r.Aside)
+	fmt.Fprintf(&b, "Copy from before: %s\n%s", r.Aside, r.Missing())
+	return b.String()
+}
+
+// Missing lists what is, one line each; "" when the store is intact.
+func (r *Report) Missing() string {
+	var b strings.Builder
 	for _, f := range r.Faults {
 		fmt.Fprintf(&b, "- session %s: seq %d: %s\n", f.Session, f.Seq, f.Reason)
 	}
@@ -219,6 +225,19 @@ func (c *checker) conclude(r *Report) {
 		r.NoTally = true
 	}
 	r.Unreadable = c.bad
+}
+
+// Verify reads every record there is, with every check, and says what is
+// missing. Report.Cause is empty when the store opened with full checks.
+func (s *Store) Verify() (*Report, error) {
+	r := &Report{}
+	if s.report != nil {
+		r.Cause, r.Aside = s.report.Cause, s.report.Aside
+	}
+	if err := r.verify(s.db); err != nil {
+		return nil, fmt.Errorf("verify: %w", err)
+	}
+	return r, nil
 }
 
 // scan reads what a listing reads, so that a bad block there is found by Open.
