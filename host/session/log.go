@@ -216,6 +216,9 @@ func (l *Log) write(b Batch, item *Item) *landing {
 		default:
 			if item != nil {
 				l.feed.deliver(*item)
+				if l.store.landed != nil {
+					l.store.landed(l.id, item.Events)
+				}
 			}
 			l.store.list.upsert(row)
 		}

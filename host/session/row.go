@@ -120,6 +120,17 @@ func (r *Row) refresh(s *State, pendingChanged bool) {
 	}
 }
 
+// Continued counts the listed asks that wait for a late answer.
+func (r *Row) Continued() (n int) {
+	for _, a := range r.Active {
+		// pendingOf writes the state last.
+		if bytes.HasSuffix(a, []byte(`"state":"`+string(projection.Continued)+`"}`)) {
+			n++
+		}
+	}
+	return n
+}
+
 func pendingOf(s *projection.Set) pending {
 	p := pending{Active: []json.RawMessage{}, Queued: []Queued{}}
 	size := 0

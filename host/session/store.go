@@ -23,6 +23,9 @@ type Options struct {
 	Now func() time.Time
 	// Log; nil: slog.Default.
 	Log *slog.Logger
+	// Landed is told of the events of each batch that reached the disk, on the
+	// backend's goroutine, so it must be quick; nil: nobody is.
+	Landed func(sessionID string, events []event.Event)
 }
 
 // Store is all sessions of one backend.
@@ -31,6 +34,7 @@ type Store struct {
 	fatal   func(error)
 	clock   func() time.Time
 	log     *slog.Logger
+	landed  func(string, []event.Event) // may be nil
 	list    list
 
 	failOnce sync.Once
@@ -56,7 +60,7 @@ func Open(b Backend, o Options) (*Store, error) {
 	if o.Fatal == nil {
 		return nil, errors.New("session.Options.Fatal is not set: say what stops the process after a failed write")
 	}
-	s := &Store{backend: b, fatal: o.Fatal, clock: o.Now, log: o.Log, list: newList(),
+	s := &Store{backend: b, fatal: o.Fatal, clock: o.Now, log: o.Log, landed: o.Landed, list: newList(),
 		slots: make(map[string]*slot), keys: make(map[ownerKey]string)}
 	if s.clock == nil {
 		s.clock = time.Now
