@@ -275,3 +275,27 @@ func TestEveryCodeHasItsTexts(t *testing.T) {
 		}
 	}
 }
+
+// Who measures hears of each outcome once, with the time the ask waited.
+func TestSettledTellsHowLongItTook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		r := newRig(t, func(o *Options) {
+			o.Settled = func(o Outcome, took time.Duration) { got = append(got, fmt.Sprint(o.CallID, " ", o.Status, " ", took)) }
+		})
+		a, rec := r.agent(nil), &recorder{}
+		for _, id := range []string{"answered", "late"} {
+			r.call(a, id, projection.ToolName, storeArguments)
+			if _, err := r.svc.Start(r.request(a), id, minute, rec.done); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(20 * time.Second)
+		r.gw.events[0].answer("a", "", good)
+		time.Sleep(minute)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{"answered 0 20s", "late 1 1m0s"}, got); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -31,6 +31,9 @@ type Options struct {
 	MaxHold time.Duration
 	Clock   Clock        // nil: SystemClock()
 	Logger  *slog.Logger // nil: none
+	// Settled is told of each outcome and how long the ask waited for it, under
+	// no lock; nil: nobody is.
+	Settled func(o Outcome, took time.Duration)
 }
 
 // DefaultMaxHold is MaxHold where the settings say nothing.
@@ -187,6 +190,7 @@ func (s *Service) Start(r Request, callID string, timeout time.Duration, done fu
 			err = modelError(CodeDuplicateWait)
 		default:
 			s.led.total.Asked++
+			w.began = now.Mono
 			s.act(w, now, effects{})
 			s.watch()
 		}
@@ -365,7 +369,7 @@ func (s *Service) actAs(w *Wait, now Instant, fx effects, o Outcome) {
 	}
 	if fx.verdict != nil {
 		s.led.leave(w)
-		d.outcome = w.outcome(*fx.verdict, o)
+		d.outcome, d.took = w.outcome(*fx.verdict, o), now.Mono-w.began
 		switch d.outcome.Status {
 		case Answered:
 			s.led.total.Answered++
@@ -385,6 +389,7 @@ type duty struct {
 	cancel  string
 	reemit  bool
 	outcome *Outcome
+	took    time.Duration // with outcome
 }
 
 func (d duty) do() {
@@ -396,6 +401,9 @@ func (d duty) do() {
 		d.w.input((*wait).emitted)
 	}
 	if d.outcome != nil {
+		if settled := d.w.svc.opt.Settled; settled != nil {
+			settled(*d.outcome, d.took)
+		}
 		d.w.done(*d.outcome)
 	}
 }

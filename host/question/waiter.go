@@ -23,7 +23,8 @@ type Wait struct {
 	from, to int32
 
 	m     wait
-	event Pending // nil until Emit has returned
+	began time.Duration // Mono of the clocks
+	event Pending       // nil until Emit has returned
 	timer *time.Timer
 }
 
