@@ -132,9 +132,9 @@ func (a *App) tools(ag *agent.Agent, shell *bash.Shell) []tool.Tool {
 	} else {
 		tools = append(tools, files.Tools()...)
 	}
-	tools = append(tools, webfetch.New(webfetch.Config{}), subagent.New(a.agents, a.sessions, ag))
+	tools = append(tools, webfetch.New(webfetch.Config{Timeout: a.cfg.WebFetch.Timeout, TimeoutMax: a.cfg.WebFetch.TimeoutMax}), subagent.New(a.agents, a.sessions, ag))
 	if a.engine != nil {
-		programs, err := runcode.New(a.engine, ag, slices.Clone(tools), runcode.Config{Log: a.log})
+		programs, err := runcode.New(a.engine, ag, slices.Clone(tools), runcode.Config{Timeout: a.cfg.RunCode.Timeout, TimeoutMax: a.cfg.RunCode.TimeoutMax, Log: a.log})
 		if err != nil {
 			a.log.Warn("an agent cannot run programs", "session", ag.ID(), "error", err)
 		} else {

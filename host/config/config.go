@@ -23,6 +23,8 @@ type Config struct {
 	Questions Questions
 	Model     Model
 	Bash      Bash
+	WebFetch  Limit
+	RunCode   Limit
 
 	Demo bool // script the model with the built-in demonstration
 }
@@ -70,6 +72,12 @@ type Bash struct {
 	Dir        string        // working directory; "" = where the host was started
 	Timeout    time.Duration // of a command that names none
 	TimeoutMax time.Duration // longest a command may ask for
+}
+
+// Limit is how long one call of a tool may take.
+type Limit struct {
+	Timeout    time.Duration // of a call that names none
+	TimeoutMax time.Duration // longest a call may ask for
 }
 
 // Secret is text that is never printed.
@@ -166,9 +174,16 @@ func finish(c Config, from map[string]string, env func(string) (string, bool)) (
 		value := c.HTTP.TLSCert + c.HTTP.TLSKey
 		return Config{}, &Error{Key: key, Source: from[key], Value: value, Fix: "is useless alone: set " + other + " too"}
 	}
-	if c.Bash.TimeoutMax < c.Bash.Timeout {
-		return Config{}, &Error{Key: "bash.timeout_max", Source: from["bash.timeout_max"], Value: c.Bash.TimeoutMax.String(),
-			Fix: fmt.Sprintf("is shorter than bash.timeout (%v from %s): raise it", c.Bash.Timeout, from["bash.timeout"])}
+	for _, l := range []struct {
+		tool string
+		Limit
+	}{
+		{"bash", Limit{c.Bash.Timeout, c.Bash.TimeoutMax}}, {"web_fetch", c.WebFetch}, {"run_code", c.RunCode},
+	} {
+		if own, longest := l.tool+".timeout", l.tool+".timeout_max"; l.TimeoutMax < l.Timeout {
+			return Config{}, &Error{Key: longest, Source: from[longest], Value: l.TimeoutMax.String(),
+				Fix: fmt.Sprintf("is shorter than %s (%v from %s): raise it", own, l.Timeout, from[own])}
+		}
 	}
 	deepseek, _ := env("DEEPSEEK_API_KEY")
 	openai, _ := env("OPENAI_API_KEY")

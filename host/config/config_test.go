@@ -42,6 +42,8 @@ func TestDefaults(t *testing.T) {
 		Ask:       Ask{Mode: Legacy, Timeout: 120 * time.Second},
 		Questions: Questions{MaxHold: 4 * time.Hour},
 		Bash:      Bash{Timeout: 2 * time.Minute, TimeoutMax: 10 * time.Minute},
+		WebFetch:  Limit{Timeout: 30 * time.Second, TimeoutMax: 2 * time.Minute},
+		RunCode:   Limit{Timeout: 30 * time.Second, TimeoutMax: 5 * time.Minute},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)

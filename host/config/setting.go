@@ -153,6 +153,18 @@ func settings() []Setting {
 		{Key: "bash.timeout_max", Flag: "bash-timeout-max", Default: "10m", Help: "longest time a command may ask for", set: func(c *Config, v string) string {
 			return duration(v, time.Millisecond, &c.Bash.TimeoutMax)
 		}},
+		{Key: "web_fetch.timeout", Flag: "web-fetch-timeout", Default: "30s", Help: "time of a web page where the call names none", set: func(c *Config, v string) string {
+			return duration(v, time.Millisecond, &c.WebFetch.Timeout)
+		}},
+		{Key: "web_fetch.timeout_max", Flag: "web-fetch-timeout-max", Default: "2m", Help: "longest time a call may ask for a web page", set: func(c *Config, v string) string {
+			return duration(v, time.Millisecond, &c.WebFetch.TimeoutMax)
+		}},
+		{Key: "run_code.timeout", Flag: "run-code-timeout", Default: "30s", Help: "time of a program's computing where the call names none", set: func(c *Config, v string) string {
+			return duration(v, time.Millisecond, &c.RunCode.Timeout)
+		}},
+		{Key: "run_code.timeout_max", Flag: "run-code-timeout-max", Default: "5m", Help: "longest time a call may ask for a program's computing", set: func(c *Config, v string) string {
+			return duration(v, time.Millisecond, &c.RunCode.TimeoutMax)
+		}},
 		{Key: "demo", Flag: "demo", Default: "false", Help: "answer with a scripted demonstration instead of a model", set: func(c *Config, v string) string {
 			on, err := strconv.ParseBool(v)
 			if err != nil {
