@@ -10,6 +10,15 @@ import (
 	"meanwhile/host/session/sessiontest"
 )
 
+// media is what the sessions are on, for one life of the process.
+type media interface {
+	session.Backend
+	// failSoon makes the n-th write from now fail; 0: none.
+	failSoon(n int)
+	// crash ends this life and gives what the next one finds.
+	crash(next *dice) (media, error)
+}
+
 // disk is a backend whose syncs take time and may fail, over a Mem that keeps
 // what is synced. One disk is one life of the process; crash gives the next.
 type disk struct {
@@ -100,7 +109,7 @@ func (d *disk) failSoon(n int) {
 // crash ends this life. What was synced stays; of what was under way, a
 // beginning may be there, too: an atomic batch is there whole or not at all. A
 // failed write may have reached the disk, but nothing was written past it.
-func (d *disk) crash() []session.Batch {
+func (d *disk) crash(next *dice) (media, error) {
 	d.mu.Lock()
 	d.dead = true
 	all, failed := d.all, d.failed
@@ -126,7 +135,7 @@ func (d *disk) crash() []session.Batch {
 			}
 		}
 	}
-	return kept
+	return newDisk(next, d.fault, kept...), nil
 }
 
 // Close writes what waits, unless the process has ended.

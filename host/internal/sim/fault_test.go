@@ -14,6 +14,8 @@ type Fault int
 const (
 	None             Fault = iota
 	AckBeforeSync          // the disk says yes before the sync
+	LyingSync              // the sync of a file does nothing
+	LyingDirSync           // the sync of a directory does nothing
 	LostBatch              // a crash takes a batch that was synced
 	ForgetfulStorage       // a page that is loaded anew finds its storage empty
 	LostItems              // a page loses items of the session list
@@ -26,7 +28,7 @@ const (
 )
 
 func (f Fault) String() string {
-	return [...]string{"none", "ack before sync", "lost batch", "forgetful storage", "lost items", "silence answers",
+	return [...]string{"none", "ack before sync", "lying sync", "lying directory sync", "lost batch", "forgetful storage", "lost items", "silence answers",
 		"altered answer", "swallowed answer", "ghost clients", "monotonic only"}[f]
 }
 

@@ -32,7 +32,7 @@ const legacyDir = "/legacy"
 // makes, but for its listeners.
 type host struct {
 	w       *World
-	disk    *disk
+	disk    media
 	store   *session.Store
 	agents  *agent.Registry
 	quest   *question.Service
@@ -85,7 +85,7 @@ func (noTokens) Delete(string) error                   { return nil }
 func (noTokens) Each(func(string, []byte) error) error { return nil }
 
 // boot starts the host on a disk, as the composition root does.
-func boot(w *World, d *disk) (*host, error) {
+func boot(w *World, d media) (*host, error) {
 	h := &host{w: w, disk: d, lines: map[*line]bool{}, fatal: make(chan struct{})}
 	silent := slog.New(slog.DiscardHandler)
 	var err error

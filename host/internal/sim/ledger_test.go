@@ -131,6 +131,9 @@ func (w *World) wasDismissed(p *page, key string) bool {
 // gone is a page letting go of an edited card.
 func (w *World) gone(p *page, key, draft string) {
 	w.notef("%s lets go of %s with %s", p.name, key, draft)
+	if strings.Trim(strings.ReplaceAll(draft, "false", ""), "\"; ") == "" {
+		return // it was emptied: there is nothing to lose
+	}
 	w.book.mu.Lock()
 	defer w.book.mu.Unlock()
 	w.book.vanished = append(w.book.vanished, vanished{p.name, key, draft})

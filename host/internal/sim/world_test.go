@@ -50,7 +50,7 @@ type World struct {
 
 	mu       sync.Mutex
 	host     *host // nil while the process is down
-	disk     *disk
+	disk     media
 	life     int
 	upAt     time.Time
 	slept    time.Duration
@@ -70,6 +70,10 @@ func run(seed uint64, f Fault, trace bool) (problems, log []string) {
 	w.draw()
 	w.play()
 	w.settle()
+	if err := w.disk.Close(); err != nil {
+		w.failf("close the disk: %v", err)
+	}
+	time.Sleep(5 * time.Second) // the store's last goroutine takes its time
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !trace && len(w.problems) == 0 {
@@ -115,6 +119,21 @@ func (w *World) draw() {
 	w.carryOnMs = []int{0, 0, 10_000}[d.pick(3)]
 	w.steady, w.solid = d.in(2), d.in(3)
 	w.disk = newDisk(newDice(w.seed, 1), w.fault)
+	real := d.in(4)
+	switch w.fault {
+	case AckBeforeSync, LostBatch:
+		real = false
+	case LyingSync, LyingDirSync:
+		real = true
+	}
+	if real {
+		shelf, err := openShelf(w, newDice(w.seed, 1), newFiles(newDice(w.seed, 2), w.fault))
+		if err != nil {
+			w.failf("open an empty store: %v", err)
+			return
+		}
+		w.disk = shelf
+	}
 	w.boot()
 	for i := range 1 + d.pick(2) {
 		dir := ""
@@ -195,9 +214,8 @@ func (w *World) boot() {
 			w.failf("the host does not start: %v", err)
 			return
 		}
-		h.close()
-		w.disk = newDisk(newDice(w.seed, 1000+uint64(w.life)), w.fault, w.disk.crash()...)
-		w.life++
+		h.kill()
+		w.end(h)
 		w.boot()
 		return
 	}
@@ -218,9 +236,7 @@ func (w *World) crash(why string) {
 	w.mu.Unlock()
 	w.notef("host %s", why)
 	h.kill()
-	batches := w.disk.crash()
-	h.close()
-	w.down(batches)
+	w.end(h)
 }
 
 // stop is an orderly end.
@@ -232,12 +248,21 @@ func (w *World) stop() {
 	w.notef("host stops")
 	h.close()
 	h.kill()
-	w.down(w.disk.crash())
+	w.end(nil)
 }
 
-func (w *World) down(batches []session.Batch) {
+// end leaves of the process what is on the disk; h is swept up.
+func (w *World) end(h *host) {
 	w.life++
-	w.disk = newDisk(newDice(w.seed, 1000+uint64(w.life)), w.fault, batches...)
+	next, err := w.disk.crash(newDice(w.seed, 1000+uint64(w.life)))
+	if h != nil {
+		h.close()
+	}
+	if err != nil {
+		w.failf("the store does not open after a crash: %v", err)
+		next = newDisk(newDice(w.seed, 1), w.fault)
+	}
+	w.disk = next
 	w.upAt = time.Now().Add(w.dice.upTo(15 * time.Second))
 	w.book.forgetHints()
 }
