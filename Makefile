@@ -14,7 +14,7 @@ HOST   := bin/meanwhile
 
 # Packages where goroutines meet; the race detector runs on these.
 RACE := ./host/jsonrpc/... ./host/gateway/... ./host/session/... ./host/agent/... ./host/question/... \
-        ./host/auth ./host/httpserver ./host/app ./host/tool/... ./shared/deadline/... ./wasm/bridge ./wasm/quickjs
+        ./host/auth ./host/httpserver ./host/httpapi ./host/mcpserver ./host/app ./host/tool/... ./shared/deadline/... ./wasm/bridge ./wasm/quickjs
 
 go_in = $(shell find $(1) -name '*.go' ! -name '*_test.go' 2>/dev/null)
 MODULE_SRC := go.mod go.sum $(call go_in,shared wasm/client)
@@ -32,6 +32,11 @@ $(MODULE): $(MODULE_SRC)
 web/node_modules/.stamp: web/package.json web/package-lock.json
 	node -e 'if (parseInt(process.versions.node) < 20) { console.error("Node 20 or newer is needed, this is " + process.version); process.exit(1) }'
 	cd web && npm ci --no-audit --no-fund && touch node_modules/.stamp
+
+# The TypeScript client that the MCP door is tested with.
+MCP_CLIENT := host/mcpserver/testdata/ts
+$(MCP_CLIENT)/node_modules/.stamp: $(MCP_CLIENT)/package.json $(MCP_CLIENT)/package-lock.json
+	cd $(MCP_CLIENT) && npm ci --no-audit --no-fund && touch node_modules/.stamp
 
 web/dist/index.html: web/node_modules/.stamp $(PAGE_SRC)
 	cd web && npm run build && touch dist/.gitkeep dist/index.html
@@ -60,7 +65,7 @@ static: build
 	GOOS=wasip1 GOARCH=wasm go vet ./wasm/client ./shared/...
 	go tool staticcheck ./...
 
-go: build
+go: build $(MCP_CLIENT)/node_modules/.stamp
 	go test ./...
 
 race: build
@@ -87,6 +92,6 @@ sim:
 	grep -hv '^=== \|--- PASS: TestSim/\|^ok\|^PASS' bin/sim.*.log; exit $$bad
 
 clean:
-	rm -rf bin web/node_modules
+	rm -rf bin web/node_modules $(MCP_CLIENT)/node_modules
 	find web/dist -mindepth 1 ! -name .gitkeep -delete
 	rm -f $(MODULE) $(ENGINE) $(dir $(ENGINE))LICENSE

@@ -55,6 +55,7 @@ func doors(t *testing.T, f func(t *testing.T, h *hosttest.Host, connect func(o o
 	for _, door := range []string{"stdio", "http"} {
 		for _, protocol := range []string{legacy, newest} {
 			t.Run(door+" "+protocol, func(t *testing.T) {
+				t.Parallel()
 				h := hosttest.Start(t, hosttest.Options{})
 				token, _ := h.Token("agent", "ask")
 				f(t, h, func(o options) *agent {

@@ -122,7 +122,11 @@ func (v *visit) admit(ctx context.Context, ids []string) (admitted []string, err
 	if err := v.host.Call(ctx, "inbox/admit", map[string]any{"sessionId": v.sessionID, "messageIds": ids}, &out); err != nil {
 		return nil, err
 	}
-	v.desk.update(func(t *tray, _ *memo) { t.drop(ids) })
+	v.desk.update(func(t *tray, m *memo) {
+		for _, callID := range t.drop(ids) {
+			m.settledCall(callID)
+		}
+	})
 	return out.Admitted, nil
 }
 

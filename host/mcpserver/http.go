@@ -1,13 +1,18 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -57,7 +62,8 @@ type requestKey struct{}
 
 // request is what the tools of one HTTP request share.
 type request struct {
-	ctx     context.Context // ends when the client goes away, in either generation
+	ctx     context.Context // ends when the client goes away or cancels, in either generation
+	cancel  context.CancelFunc
 	host    Host
 	desk    *desk
 	call    string
@@ -83,7 +89,7 @@ func enterHTTP(ctx context.Context, req *mcp.CallToolRequest) *visit {
 // Serve answers one admitted request. owner tells agents of different tokens
 // apart; host makes their calls.
 func (h *HTTP) Serve(w http.ResponseWriter, r *http.Request, owner string, host Host) {
-	in := &request{ctx: r.Context(), host: host, call: newID()}
+	in := &request{host: host, call: newID()}
 	var holder string
 	for _, p := range []struct {
 		to          *string
@@ -107,12 +113,94 @@ func (h *HTTP) Serve(w http.ResponseWriter, r *http.Request, owner string, host 
 		in.hold = time.Duration(n) * time.Second
 	}
 	in.desk, in.returns = h.desk(owner, in.key, in.client, holder), holder != ""
+	body, ok := readBody(w, r)
+	if !ok {
+		return
+	}
+	name, cancelled := peek(body)
+	if cancelled != "" {
+		in.desk.cancel(cancelled)
+	}
+	if in.returns {
+		// One process names its calls once, so a cancellation that crossed with
+		// the result finds what that carried.
+		if name != "" {
+			in.call = name
+		}
+		in.desk.update(func(t *tray, _ *memo) { t.back(cancelled) })
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	in.ctx, in.cancel = ctx, cancel
+	if name != "" {
+		in.desk.enter(name, in)
+		defer in.desk.leave(name, in)
+	}
 
 	out := &watchedWriter{ResponseWriter: w, desk: in.desk, call: in.call}
 	r = r.WithContext(context.WithValue(r.Context(), requestKey{}, in))
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	h.handler.ServeHTTP(out, r)
 	if out.err != nil || http.NewResponseController(w).Flush() != nil {
 		in.desk.update(func(t *tray, _ *memo) { t.back(in.call) })
+	}
+}
+
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		http.Error(w, "the body is over "+strconv.Itoa(bodyMax)+" bytes", http.StatusRequestEntityTooLarge)
+	case err != nil:
+		http.Error(w, "the body did not arrive whole", http.StatusBadRequest)
+	}
+	return body, err == nil
+}
+
+// peek reads the id of a tool call, or the id that a cancellation names. The
+// older protocol cancels by a request of its own, which the SDK cannot bring to
+// the call: each request is a session to it. What is neither is left to the SDK.
+func peek(body []byte) (call, cancelled string) {
+	m, err := sdk.DecodeMessage(body)
+	r, ok := m.(*sdk.Request)
+	if err != nil || !ok {
+		return "", ""
+	}
+	switch r.Method {
+	case methodCall:
+		return nameOf(r.ID), ""
+	case methodCancelled:
+		return "", cancelledOf(r)
+	}
+	return "", ""
+}
+
+func (d *desk) enter(name string, in *request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.serving == nil {
+		d.serving = map[string][]*request{}
+	}
+	d.serving[name] = append(d.serving[name], in)
+}
+
+func (d *desk) leave(name string, in *request) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.serving[name] = slices.DeleteFunc(d.serving[name], func(other *request) bool { return other == in })
+	if len(d.serving[name]) == 0 {
+		delete(d.serving, name)
+	}
+}
+
+// cancel ends the call of an id. Clients that share a desk may use one id twice
+// at once; then nobody knows which is meant, and both go on.
+func (d *desk) cancel(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if calls := d.serving[name]; len(calls) == 1 {
+		calls[0].cancel()
 	}
 }
 

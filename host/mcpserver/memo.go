@@ -6,9 +6,9 @@ import "slices"
 // another ask.
 const memoMax = 256
 
-// memo remembers under which request id questions were asked that are not
-// settled, so that the same questions sent again are the same ask. Its owner
-// locks.
+// memo remembers under which request id questions were asked whose answer the
+// client does not surely have, so that the same questions sent again are the
+// same ask. Its owner locks.
 type memo struct{ asks []asked }
 
 type asked struct{ questions, requestID, callID string }

@@ -26,6 +26,9 @@ type desk struct {
 	// writing is held while a result goes out and is noted: a client can read
 	// the last byte, and call again, before the write returns.
 	writing sync.RWMutex
+	// serving holds the calls of HTTP requests by the client's own ids, to cancel
+	// them by.
+	serving map[string][]*request
 }
 
 // update is the one way to a desk's state. It must not block or call out.

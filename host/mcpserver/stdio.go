@@ -15,6 +15,8 @@ import (
 )
 
 const (
+	methodCall      = "tools/call"
+	methodCancelled = "notifications/cancelled"
 	// callMeta names a call for its handler, which the SDK does not do.
 	callMeta = "meanwhile/call"
 	// lineMax bounds one line. Larger arguments than bodyMax are refused by a
@@ -83,7 +85,7 @@ func (c *watchedConn) Read(ctx context.Context) (sdk.Message, error) {
 		return m, err
 	}
 	switch r.Method {
-	case "tools/call":
+	case methodCall:
 		name := nameOf(r.ID)
 		params, err := withMeta(r.Params, name)
 		if err != nil {
@@ -93,17 +95,10 @@ func (c *watchedConn) Read(ctx context.Context) (sdk.Message, error) {
 		c.mu.Lock()
 		c.serving[name] = true
 		c.mu.Unlock()
-	case "notifications/cancelled":
+	case methodCancelled:
 		// It may have crossed with the result, which the client then drops.
-		var p struct {
-			RequestID any `json:"requestId"`
-		}
-		if json.Unmarshal(r.Params, &p) != nil {
-			break
-		}
-		if id, err := sdk.MakeID(p.RequestID); err == nil {
-			c.desk.update(func(t *tray, _ *memo) { t.back(nameOf(id)) })
-		}
+		name := cancelledOf(r)
+		c.desk.update(func(t *tray, _ *memo) { t.back(name) })
 	}
 	return m, nil
 }
@@ -131,6 +126,21 @@ func (c *watchedConn) Write(ctx context.Context, m sdk.Message) error {
 		})
 	}
 	return err
+}
+
+// cancelledOf is the call that a cancellation names; "" when it names none.
+func cancelledOf(r *sdk.Request) string {
+	var p struct {
+		RequestID any `json:"requestId"`
+	}
+	if json.Unmarshal(r.Params, &p) != nil {
+		return ""
+	}
+	id, err := sdk.MakeID(p.RequestID)
+	if err != nil || !id.IsValid() {
+		return ""
+	}
+	return nameOf(id)
 }
 
 // nameOf is an id as a name; 1 and "1" are two.

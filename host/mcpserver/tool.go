@@ -160,8 +160,11 @@ func askTool(ctx context.Context, v *visit, raw json.RawMessage) (outcome, error
 	if derived {
 		v.desk.update(func(_ *tray, m *memo) {
 			switch {
-			case err == nil && st.Status != statusAnswered:
+			case err == nil:
 				m.named(requestID, st.CallID)
+				if v.hasAnswer(st) {
+					m.settled(requestID)
+				}
 			case ctx.Err() == nil && !isLost(err):
 				m.settled(requestID)
 			}
@@ -187,16 +190,20 @@ func awaitTool(ctx context.Context, v *visit, raw json.RawMessage) (outcome, err
 	}
 	var st standing
 	err = v.host.Call(ctx, "userQuestions/await", map[string]any{"sessionId": v.sessionID, "callId": callID, "holdMs": v.hold.Milliseconds()}, &st)
-	if err == nil && st.Status != statusAnswered {
-		return standingOutcome(st, nil), nil
-	}
-	if ctx.Err() == nil && !isLost(err) {
+	if err == nil && v.hasAnswer(st) || err != nil && ctx.Err() == nil && !isLost(err) {
 		v.desk.update(func(_ *tray, m *memo) { m.settledCall(callID) })
 	}
 	if err != nil {
 		return outcome{}, err
 	}
 	return standingOutcome(st, nil), nil
+}
+
+// hasAnswer reports whether the client counts as having the answer now. Where
+// one process calls that is when it acknowledges the answer, and until then the
+// same questions are a call sent again; elsewhere nobody would tell.
+func (v *visit) hasAnswer(st standing) bool {
+	return st.Status == statusAnswered && (!v.returns || st.MessageID == "")
 }
 
 func inboxTool(ctx context.Context, v *visit, raw json.RawMessage) (outcome, error) {

@@ -70,7 +70,7 @@ func (t *tray) back(call string) { t.move(call, waiting, "") }
 
 func (t *tray) move(call string, to place, next string) {
 	for _, it := range t.items {
-		if it.call == call && it.place != waiting {
+		if it.place != waiting && it.call == call {
 			it.place, it.call = to, next
 		}
 	}
@@ -86,9 +86,16 @@ func (t *tray) due() (ids []string) {
 	return ids
 }
 
-// drop forgets acknowledged messages.
-func (t *tray) drop(ids []string) {
-	t.items = slices.DeleteFunc(t.items, func(it *item) bool { return slices.Contains(ids, it.ID) })
+// drop forgets acknowledged messages and returns the asks that they settled.
+func (t *tray) drop(ids []string) (callIDs []string) {
+	t.items = slices.DeleteFunc(t.items, func(it *item) bool {
+		done := slices.Contains(ids, it.ID)
+		if done {
+			callIDs = append(callIDs, it.CallID)
+		}
+		return done
+	})
+	return callIDs
 }
 
 // answerTo finds the answer to an ask among what was handed over.
