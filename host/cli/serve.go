@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os/signal"
 	"runtime"
@@ -59,7 +60,7 @@ func newServe() *cobra.Command {
 }
 
 func serve(cmd *cobra.Command, cfg config.Config) error {
-	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: cfg.Log}))
+	log := newLog(cmd.ErrOrStderr(), cfg)
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	a, err := app.Start(ctx, cfg, log)
@@ -77,6 +78,14 @@ func serve(cmd *cobra.Command, cfg config.Config) error {
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
 	defer cancel()
 	return errors.Join(err, a.Close(closing))
+}
+
+func newLog(w io.Writer, cfg config.Config) *slog.Logger {
+	o := &slog.HandlerOptions{Level: cfg.Log}
+	if cfg.LogFormat == config.JSON {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
 }
 
 func newVersion() *cobra.Command {

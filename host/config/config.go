@@ -17,6 +17,8 @@ type Config struct {
 	Listen string // TCP address of the page and /rpc
 	Data   string // absolute data directory: log, lock, socket
 	Log    slog.Level
+	// LogFormat says how each line of the log is written; "" = text.
+	LogFormat LogFormat
 
 	HTTP      HTTP
 	Ask       Ask
@@ -36,6 +38,15 @@ type HTTP struct {
 	Hosts   []string // further names the host answers to; none = loopback names
 	Origins []string // further origins that may connect, such as an extension's
 }
+
+// LogFormat is the form of a log line.
+type LogFormat string
+
+// The two forms.
+const (
+	Text LogFormat = "text" // key=value, for people
+	JSON LogFormat = "json" // one JSON object, for collectors
+)
 
 // AskMode tells which form of ask_user_question the agent gets.
 type AskMode string

@@ -61,6 +61,14 @@ func settings() []Setting {
 			}
 			return ""
 		}},
+		{Key: "log_format", Flag: "log-format", Default: "text", Help: "form of a log line: text or json", set: func(c *Config, v string) string {
+			switch LogFormat(v) {
+			case Text, JSON:
+				c.LogFormat = LogFormat(v)
+				return ""
+			}
+			return "is not a form: write text or json"
+		}},
 		{Key: "http.tls_cert", Flag: "tls-cert", Help: "PEM certificate, needed to listen beyond loopback", set: func(c *Config, v string) string {
 			c.HTTP.TLSCert = v
 			return ""
