@@ -121,6 +121,7 @@ type Card struct {
 	Outcome *Outcome
 	closing bool // what left was a rejection, which does not go again
 	taken   bool // the host said it took our outcome
+	old     bool // taken, or an Outcome that is ours, is from before this connection
 	looked  bool
 	stale   bool   // Accepted is older than this connection, so a fresh snapshot can deny it
 	ours    string // id of the last reply of ours that was accepted
@@ -192,7 +193,7 @@ func (c *Card) Deliver(now countdown.Stamp, sh Shell, id, eventID string, timed 
 	if c.Busy == Settling {
 		c.Busy = Idle
 	}
-	c.EventID, c.Timed, c.Delivery, c.Outcome = eventID, timed, id, nil
+	c.EventID, c.Timed, c.Delivery, c.Outcome, c.old = eventID, timed, id, nil, false
 	c.attachWait = 0
 	if c.Claim == "" {
 		c.framed = false
@@ -255,7 +256,7 @@ func (c *Card) Settle(now countdown.Stamp, sh Shell, o Outcome) {
 		}
 		return
 	}
-	c.Outcome = &o
+	c.Outcome, c.old = &o, false
 	if c.Ended != nil {
 		c.settleEnded(now, sh, o)
 		return
@@ -319,6 +320,7 @@ func (c *Card) SyncedWithout(now countdown.Stamp, sh Shell) {
 func (c *Card) Down(now countdown.Stamp, sh Shell) {
 	c.dropDelivery()
 	c.Claim, c.framed = "", false
+	c.old = c.taken || c.Outcome != nil && c.Outcome.Kind == "result" && c.Outcome.Mine
 	switch {
 	case c.Busy == Sent && c.closing:
 		c.rearm(now, sh, Hint{})
@@ -337,6 +339,7 @@ func (c *Card) Down(now countdown.Stamp, sh Shell) {
 func (c *Card) UpAgain(sh Shell) {
 	c.settleAt, c.Dirty = 0, true
 	c.stale = c.Accepted != ""
+	c.old = c.old || c.taken
 	if c.Busy == RPC && c.Call == "" {
 		c.Call = sh.Answer(c)
 	}
@@ -483,7 +486,7 @@ func (c *Card) unlisted(now countdown.Stamp, sh Shell, k Known) {
 	o := c.Outcome
 	switch {
 	case c.Delivery != "":
-	case o != nil && o.Code != CodeTimedOut:
+	case o != nil && o.Code != CodeTimedOut && !c.old:
 		c.gone(now, sh, Known{Full: true})
 	case k.Fresh && k.Synced:
 		c.gone(now, sh, k)
@@ -492,9 +495,14 @@ func (c *Card) unlisted(now countdown.Stamp, sh Shell, k Known) {
 
 // gone ends the card: its ask is not listed any more.
 func (c *Card) gone(now countdown.Stamp, sh Shell, k Known) {
-	o := c.Outcome
+	o, taken := c.Outcome, c.taken
+	if c.old && c.Keyed() && c.Edited() {
+		// What settled the waterfall is not on disk by that. A host that went
+		// before it was may have lost it, so the record decides.
+		o, taken = nil, false
+	}
 	result := o != nil && o.Kind == "result"
-	ours := result && o.Mine || c.taken || c.Accepted != "" && k.Fate == projection.Admitted
+	ours := result && o.Mine || taken || c.Accepted != "" && k.Fate == projection.Admitted
 	if !k.Full && !ours && c.Edited() && !c.looked && sh.Up() && c.Keyed() && (o == nil || o.Code == CodeTimedOut) {
 		// The list only says that it is gone. Even an accepted reply may have been
 		// discarded unseen and the ask withdrawn, so the record decides.

@@ -167,7 +167,36 @@ func TestTakenByPost(t *testing.T) {
 	r.up("me2")
 	r.list(row("s", 9))
 	r.synced()
+	want(t, r.card(key), "busy=settling") // taken, but was it recorded?
+	r.lookSettled(words("mine"), "", "")
 	want(t, r.card(key), "state=answered", "ended.reason=answered")
+}
+
+// The host told that our answer settled the ask and went before that was on
+// disk; meanwhile the ask was withdrawn. The answer went nowhere, so the text stays.
+func TestSettledButNeverRecorded(t *testing.T) {
+	for _, by := range []string{"waterfall", "post"} {
+		t.Run(by, func(t *testing.T) {
+			r := newRig(t)
+			r.open()
+			r.act(key, "custom", "q", 0, "text", "mine")
+			r.act(key, "submit")
+			if by == "waterfall" {
+				r.settled("e1", "result", "", "me")
+				r.step(doc{"type": "down"})
+			} else {
+				r.step(doc{"type": "down"})
+				r.sleep(4000)
+				r.result(r.callID("remote/settle"), doc{"taken": true})
+			}
+			r.up("me2")
+			r.list(row("s", 9))
+			r.synced()
+			want(t, r.card(key), "busy=settling")
+			r.lookSettled(nil, "", "")
+			want(t, r.card(key), "state=ended", "ended.reason=closed", "questions.0.custom=mine")
+		})
+	}
 }
 
 func TestExpiryNeverGoesTwice(t *testing.T) {
