@@ -107,15 +107,19 @@ func boot(w *World, d media) (*host, error) {
 		Wire: remotes.Wire, SettleScope: auth.Scopes(auth.Answer).String(),
 		NewID: w.newID, Conn: w.conn(),
 	})
+	idleMax := -1
+	if w.idle > 0 {
+		idleMax = 1
+	}
 	h.agents = agent.NewRegistry(agent.Options{
-		Open: h.store.Open,
+		Open: h.store.Open, IdleMax: idleMax, IdleAfter: w.idle,
 		Attach: func(a *agent.Agent) (agent.Driver, error) {
 			if a.Log().Header().External() {
 				return agent.NewPassive(a), nil
 			}
 			return loop.New(a, loop.Options{
 				Model: func(*agent.Agent) (loop.Model, error) {
-					return loop.Model{Provider: w.models[a.ID()], Name: "sim"}, nil
+					return loop.Model{Provider: w.modelOf(a.ID()), Name: "sim"}, nil
 				},
 				Tools: h.tools, Log: silent, Grace: time.Second,
 			})

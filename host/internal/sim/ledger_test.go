@@ -21,23 +21,64 @@ type ledger struct {
 	attempts  map[string]bool // messages that somebody tried to take back
 	vanished  []vanished
 	dismissed map[string]bool // stored items
-	hints     map[string]string
+	deleted   map[string]bool // sessions
+	hints     map[string]bool // cards that the host said are answered, in this life of it
 }
 
 // promise is a message that the host said is on disk.
 type promise struct{ session, message, call, batch string }
 
 // vanished is an edited card that a page let go of.
-type vanished struct{ page, key, draft string }
+type vanished struct {
+	page, key, draft string
+	deleted          bool // its session was gone by then
+}
 
 func newLedger() ledger {
-	return ledger{pressed: map[string][]string{}, attempts: map[string]bool{}, dismissed: map[string]bool{}, hints: map[string]string{}}
+	return ledger{pressed: map[string][]string{}, attempts: map[string]bool{}, dismissed: map[string]bool{}, deleted: map[string]bool{}, hints: map[string]bool{}}
 }
 
 func (b *ledger) forgetHints() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.hints)
+}
+
+func (b *ledger) deleting(session string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.deleted[session] = true
+}
+
+// settled notes that the host said that an ask is answered. That is a hint: a
+// crash may take it back.
+func (b *ledger) settled(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hints[key] = true
+}
+
+// auditHints checks that every ask that was answered in this life of the host
+// has its answer in the log.
+func (w *World) auditHints(logs map[string]*record) {
+	w.book.mu.Lock()
+	defer w.book.mu.Unlock()
+	for _, key := range sortedKeys(w.book.hints) {
+		r := logs[sessionOf(key)]
+		if r == nil || !strings.HasPrefix(key, "c:") || w.book.deleted[sessionOf(key)] {
+			continue
+		}
+		ok := false
+		if c := r.calls[callOf(key)]; c != nil {
+			ok = c.answers != ""
+		}
+		for _, m := range r.messages {
+			ok = ok || m.call == callOf(key)
+		}
+		if !ok {
+			go w.failf("%s was answered, as the host said, and its answer is nowhere", key)
+		}
+	}
 }
 
 func (b *ledger) promised(session, message, call, batch string) {
@@ -109,6 +150,12 @@ func (w *World) removing(message string) {
 	w.book.attempts[message] = true
 }
 
+func (w *World) wasDeleted(session string) bool {
+	w.book.mu.Lock()
+	defer w.book.mu.Unlock()
+	return w.book.deleted[session]
+}
+
 func (w *World) wasRemoved(message string) bool {
 	w.book.mu.Lock()
 	defer w.book.mu.Unlock()
@@ -136,7 +183,7 @@ func (w *World) gone(p *page, key, draft string) {
 	}
 	w.book.mu.Lock()
 	defer w.book.mu.Unlock()
-	w.book.vanished = append(w.book.vanished, vanished{p.name, key, draft})
+	w.book.vanished = append(w.book.vanished, vanished{p.name, key, draft, w.book.deleted[sessionOf(key)]})
 }
 
 // record is what a log says of its asks and messages.
@@ -154,11 +201,13 @@ type recordedCall struct {
 	answers   string // "" without
 	pending   bool
 	ended     int64 // time of the result
+	inherited bool
 }
 
 type recordedMessage struct {
 	call, batch string // of a reply
 	fate        string // queued, admitted, discarded
+	inherited   bool
 }
 
 // read folds a log in the plainest way, apart from the program's own folds, and
@@ -195,6 +244,16 @@ func (r *record) apply(e event.Event, queue map[string][]string) error {
 				return fmt.Errorf("call %s has no result", id)
 			}
 		}
+	case event.TypeEndSeed:
+		r.open = false // what was open is the parent's
+		for _, c := range r.calls {
+			c.inherited = true
+			c.results = max(c.results, 1)
+		}
+		for _, m := range r.messages {
+			m.inherited = true
+		}
+		clear(queue)
 	case event.TypeToolCall:
 		id := data.Get("callId").Text()
 		if r.calls[id] != nil {
@@ -283,6 +342,20 @@ func (r *record) splice(data value.Value, queue map[string][]string) error {
 	return nil
 }
 
+// orphaned forgets what a fork inherited: it is its parent's to keep.
+func (r *record) orphaned() {
+	for id, c := range r.calls {
+		if c.inherited {
+			delete(r.calls, id)
+		}
+	}
+	for id, m := range r.messages {
+		if m.inherited {
+			delete(r.messages, id)
+		}
+	}
+}
+
 // audit checks every log on disk, after a restart or at the end.
 func (w *World) audit(h *host, balanced bool) map[string]*record {
 	out := map[string]*record{}
@@ -298,6 +371,9 @@ func (w *World) audit(h *host, balanced bool) map[string]*record {
 			w.failf("the log of %s: %v", id, err)
 		}
 		out[id] = r
+		if row.ParentSession != "" {
+			r.orphaned()
+		}
 		if balanced && r.open {
 			w.failf("the log of %s has an open turn after repair", id)
 		}
@@ -353,6 +429,9 @@ func (w *World) auditPromises(logs map[string]*record) {
 	promises := slices.Clone(w.book.promises)
 	w.book.mu.Unlock()
 	for _, p := range promises {
+		if w.wasDeleted(p.session) {
+			continue
+		}
 		var m *recordedMessage
 		if r := logs[p.session]; r != nil {
 			m = r.messages[p.message]
@@ -376,6 +455,12 @@ func (w *World) auditVanished(logs map[string]*record) {
 	list := slices.Clone(w.book.vanished)
 	w.book.mu.Unlock()
 	for _, v := range list {
+		if w.wasDeleted(sessionOf(v.key)) {
+			if v.deleted && !w.sent(v.key, v.draft) {
+				w.failf("%s let go of %s with the text %s, as its session went", v.page, v.key, v.draft)
+			}
+			continue // else the record that told why is gone, too
+		}
 		session, call := sessionOf(v.key), callOf(v.key)
 		keyed := strings.HasPrefix(v.key, "c:")
 		ok := false
@@ -390,16 +475,19 @@ func (w *World) auditVanished(logs map[string]*record) {
 		if !keyed && !ok {
 			// It ends with its waterfall. What the host took and lost in a
 			// crash was submitted, and has no second road.
-			w.book.mu.Lock()
-			for _, b := range w.book.pressed[v.key] {
-				ok = ok || says(b, v.draft)
-			}
-			w.book.mu.Unlock()
+			ok = w.sent(v.key, v.draft)
 		}
 		if !ok {
 			w.failf("%s let go of %s with the text %s, which is recorded nowhere", v.page, v.key, v.draft)
 		}
 	}
+}
+
+// sent reports whether somebody submitted to a card what a draft says.
+func (w *World) sent(key, draft string) bool {
+	w.book.mu.Lock()
+	defer w.book.mu.Unlock()
+	return slices.ContainsFunc(w.book.pressed[key], func(b string) bool { return says(b, draft) })
 }
 
 // says reports whether a batch is what a draft said.

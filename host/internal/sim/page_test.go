@@ -78,6 +78,7 @@ type page struct {
 	theirs   map[string]*incoming // requests, by the id given to the machine
 	byWire   map[jsonrpc.ID]string
 	requests int
+	events   map[string]string // card keys by event id
 
 	typed map[string]string // what the person left in each card, as text
 }
@@ -97,7 +98,7 @@ type incoming struct {
 
 func newPage(w *World, i int, b *browser) *page {
 	p := &page{w: w, i: i, name: fmt.Sprint("client ", i), tab: fmt.Sprint("tab", i), browser: b,
-		dice: newDice(w.seed, 100+uint64(i)), typed: map[string]string{}}
+		dice: newDice(w.seed, 100+uint64(i)), typed: map[string]string{}, events: map[string]string{}}
 	b.tabs = append(b.tabs, p)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -292,6 +293,11 @@ func (p *page) receive(frame []byte) error {
 	case m.Method == "$/cancelRequest":
 		p.cancelled(m)
 	case m.Method != "":
+		if v, err := value.Parse(orNull(m.Params)); err == nil && m.Method == "remote/settled" && v.Get("kind").Text() == "result" {
+			if key := p.events[v.Get("eventId").Text()]; key != "" {
+				p.w.book.settled(key)
+			}
+		}
 		p.send(fmt.Sprintf(`{"type":"notify","method":%q,"params":%s}`, m.Method, m.Params))
 	default:
 		s := p.ours[m.ID]
@@ -326,6 +332,7 @@ func (p *page) requested(m *jsonrpc.Message) {
 	if key[len(key)-1] == ':' {
 		key = "e:" + params.Get("sessionId").Text() + ":" + params.Get("eventId").Text()
 	}
+	p.events[params.Get("eventId").Text()] = key
 	p.theirs[id], p.byWire[m.ID] = &incoming{m.ID, key}, id
 	p.send(fmt.Sprintf(`{"type":"request","id":%q,"method":%q,"params":%s}`, id, m.Method, m.Params))
 }

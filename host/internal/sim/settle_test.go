@@ -3,6 +3,8 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
+	"regexp"
 	"strings"
 	"testing/synctest"
 	"time"
@@ -43,7 +45,10 @@ func (w *World) heal() {
 	w.notef("heal")
 	w.solid = true
 	w.disk.failSoon(0)
-	for _, m := range w.models {
+	w.mu.Lock()
+	models := maps.Clone(w.models)
+	w.mu.Unlock()
+	for _, m := range models {
 		m.mu.Lock()
 		m.still = true
 		m.mu.Unlock()
@@ -66,11 +71,20 @@ func (w *World) heal() {
 // converge compares every client with a fresh one and with the log.
 func (w *World) converge() {
 	fresh := newPage(w, 9, &browser{items: map[string]string{}})
+	for _, id := range w.sessions {
+		fresh.mu.Lock()
+		fresh.send(fmt.Sprintf(`{"type":"follow","sessionId":%q}`, id))
+		fresh.mu.Unlock()
+	}
 	time.Sleep(30 * time.Second)
 	synctest.Wait()
 	want := w.folded()
 	fresh.mu.Lock()
 	shown := fresh.shown()
+	transcripts := map[string]string{}
+	for _, id := range w.sessions {
+		transcripts[id] = fresh.transcript(id)
+	}
 	fresh.mu.Unlock()
 	if got := keyedOnly(shown); got != want {
 		w.failf("a fresh client shows\n%swhere the logs hold\n%s", got, want)
@@ -83,6 +97,12 @@ func (w *World) converge() {
 		if got := p.shown(); got != shown {
 			w.failf("%s shows\n%swhere a fresh client shows\n%s", p.name, got, shown)
 		}
+		for _, row := range p.look(`{"view":"sessions"}`).Get("sessions").Items() {
+			id := row.Get("id").Text()
+			if got, want := p.transcript(id), transcripts[id]; row.Get("followed").True() && got != want {
+				w.failf("%s shows of %s\n%s\nwhere a fresh client shows\n%s", p.name, id, got, want)
+			}
+		}
 		for _, c := range p.look(`{"view":"cards"}`).Get("cards").Items() {
 			if busy := c.Get("busy").Text(); busy != "" && c.Get("group").Text() != "answered" {
 				w.failf("%s: card %s is %s and nothing comes of it", p.name, c.Get("key").Text(), busy)
@@ -91,6 +111,16 @@ func (w *World) converge() {
 		p.mu.Unlock()
 	}
 	fresh.close()
+}
+
+// revisions counts what a view has drawn, which differs by history.
+var revisions = regexp.MustCompile(`"(rev|reset)":[0-9a-z]+,?`)
+
+// transcript is the transcript of a session that the page follows. Rows of
+// asks name no cards here: keys of unkeyed ones and actions depend on the page.
+func (p *page) transcript(id string) string {
+	v := p.look(fmt.Sprintf(`{"view":"transcript","sessionId":%q}`, id))
+	return revisions.ReplaceAllString(string(v.Bytes()), "")
 }
 
 // shown is the live cards of a page: key and group.
@@ -160,7 +190,7 @@ func (w *World) folded() string {
 // deadline, or shortly after a sleep.
 func (w *World) leave() {
 	for _, id := range w.sessions {
-		if m := w.models[id]; m != nil {
+		if m := w.modelOf(id); !w.isOutside(id) {
 			m.mu.Lock()
 			m.final = true
 			m.mu.Unlock()
@@ -246,6 +276,7 @@ func (w *World) finish() {
 		}
 	}
 	w.auditVanished(logs)
+	w.auditHints(logs)
 	h := w.host
 	if s := h.quest.Stats(); s.Open > 0 && len(w.outside) == 0 {
 		w.failf("%d asks are open after everything was cancelled", s.Open)

@@ -26,6 +26,7 @@ import (
 const (
 	movesMin, movesMax = 20, 120
 	problemsMax        = 8
+	sessionsMax        = 5
 )
 
 // World is one run.
@@ -41,7 +42,8 @@ type World struct {
 	steady    bool // no suspend, no clock steps
 	solid     bool // the process and the disk do not fail
 
-	models   map[string]*model // by session
+	models   map[string]*model // by session; under mu
+	idle     time.Duration     // after which unused agents close; 0: never in a run
 	sessions []string
 	pages    []*page
 	browsers []*browser
@@ -117,6 +119,7 @@ func (w *World) draw() {
 	d := w.dice
 	w.maxHold = []time.Duration{0, question.DefaultMaxHold, 30 * time.Second}[d.pick(3)]
 	w.carryOnMs = []int{0, 0, 10_000}[d.pick(3)]
+	w.idle = []time.Duration{0, 0, 10 * time.Second}[d.pick(3)]
 	w.steady, w.solid = d.in(2), d.in(3)
 	w.disk = newDisk(newDice(w.seed, 1), w.fault)
 	real := d.in(4)
@@ -146,7 +149,7 @@ func (w *World) draw() {
 			return
 		}
 		w.sessions = append(w.sessions, l.ID())
-		w.models[l.ID()] = &model{dice: newDice(w.seed, 10+uint64(i))}
+		w.setModel(l.ID(), &model{dice: newDice(w.seed, 10+uint64(i))})
 	}
 	for i := range 1 + d.pick(4) {
 		if i == 0 || !d.in(3) {
@@ -160,6 +163,23 @@ func (w *World) draw() {
 	for _, id := range w.sessions {
 		w.say(id)
 	}
+}
+
+func (w *World) setModel(id string, m *model) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.models[id] = m
+}
+
+// modelOf is a session's model; a fork that nobody knows of any more has one
+// that says nothing.
+func (w *World) modelOf(id string) *model {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.models[id] == nil {
+		w.models[id] = &model{dice: newDice(w.seed, 40), still: true}
+	}
+	return w.models[id]
 }
 
 func (w *World) conn() jsonrpc.Options {
@@ -378,6 +398,8 @@ func (w *World) move() {
 		p.mu.Unlock()
 	case n < 98:
 		w.storage(p)
+	case n < 99:
+		w.lifecycle(id)
 	default:
 		time.Sleep(d.upTo(time.Minute))
 	}
@@ -470,6 +492,46 @@ func (w *World) clocks(p *page) {
 			p.line.cut()
 		}
 		p.mu.Unlock()
+	}
+}
+
+// lifecycle forks, renames, archives or deletes a session.
+func (w *World) lifecycle(id string) {
+	d := w.dice
+	if w.host == nil {
+		return
+	}
+	params := map[string]any{"sessionId": id}
+	switch d.pick(4) {
+	case 0:
+		if len(w.sessions) >= sessionsMax {
+			return
+		}
+		out, err := w.admin("session/fork", params)
+		if err != nil {
+			return
+		}
+		fork := out.Get("sessionId").Text()
+		w.notef("%s is forked as %s", id, fork)
+		w.sessions = append(w.sessions, fork)
+		w.setModel(fork, &model{dice: newDice(w.seed, 30+uint64(len(w.sessions)))})
+		w.say(fork)
+	case 1:
+		params["title"] = fmt.Sprint("title ", d.pick(100))
+		w.admin("session/rename", params)
+	case 2:
+		params["archived"] = d.in(2)
+		w.admin("session/archive", params)
+	case 3:
+		if len(w.sessions) < 2 || w.isOutside(id) {
+			return
+		}
+		w.notef("delete %s", id)
+		w.book.deleting(id)
+		w.sessions = slices.DeleteFunc(w.sessions, func(s string) bool { return s == id })
+		if _, err := w.admin("session/delete", params); err != nil {
+			w.notef("delete: %v", err)
+		}
 	}
 }
 
