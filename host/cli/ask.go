@@ -360,9 +360,9 @@ func (w *waiter) print(o outcome) error {
 			fmt.Fprintf(diag, "nothing was answered in time: neither a skip nor permission. The question stays open as %s\n", clean(o.CallID))
 		}
 		if o.Shown != nil && !*o.Shown {
-			fmt.Fprintln(diag, "no screen has shown it to anybody yet: `meanwhile login` prints a link to one")
+			fmt.Fprintln(diag, "no screen has shown it to anybody yet: `meanwhile login"+sameHost(w.cmd)+"` prints a link to one")
 		}
-		fmt.Fprintf(diag, "take the answer with: meanwhile await %s --session %s\n", clean(o.CallID), shellWord(w.key))
+		fmt.Fprintf(diag, "take the answer with: meanwhile await %s --session %s%s\n", clean(o.CallID), shellWord(w.key), sameHost(w.cmd))
 		return codeError(exitPending)
 	}
 	doc, err := value.Parse(o.Raw)

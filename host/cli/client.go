@@ -26,6 +26,17 @@ func hostFlags(c *cobra.Command) {
 	c.Flags().String("config", "", "settings file")
 }
 
+// sameHost is the flags by which a further command finds the host of this one.
+func sameHost(c *cobra.Command) string {
+	words := ""
+	for _, name := range []string{"data", "config"} {
+		if f := c.Flags().Lookup(name); f != nil && f.Changed {
+			words += " --" + name + " " + shellWord(f.Value.String())
+		}
+	}
+	return words
+}
+
 // withHost runs f with a connection to the host of the data directory.
 func withHost(cmd *cobra.Command, f func(ctx context.Context, c *jsonrpc.Conn) error) error {
 	data, err := dataDir(cmd)
