@@ -4,14 +4,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
+// compiled is where the engine is kept between the tests, which each have one of
+// their own.
+var compiled string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "quickjs")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	compiled = dir
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
 func open(t *testing.T, o Options) *Engine {
 	t.Helper()
+	o.CacheDir = compiled
 	e, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -136,6 +155,33 @@ func TestContextEndsEveryLoop(t *testing.T) {
 	}
 }
 
+// A program in a loop inside the engine must not hold up the collector, and with
+// it every goroutine of the host.
+func TestHostGoesOnBesideALoop(t *testing.T) {
+	e := open(t, Options{})
+	entered := make(chan struct{})
+	vm := start(t, e, func([]string) (string, error) { close(entered); return "", nil })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := vm.Eval(ctx, `host(); Array.prototype.lastIndexOf.call({length: 2 ** 53 - 1}, 1)`, "test")
+		ended <- err
+	}()
+	<-entered
+	for range 3 {
+		runtime.GC() // stops the world, and so returns only if it can
+	}
+	select {
+	case err := <-ended:
+		t.Errorf("the loop ended by itself: %v", err)
+	default:
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestMachinesAreApartAndBounded(t *testing.T) {
 	e := open(t, Options{})
 	host := func([]string) (string, error) { return "", nil }
@@ -159,7 +205,7 @@ func TestMachinesAreApartAndBounded(t *testing.T) {
 }
 
 func TestEngineClosed(t *testing.T) {
-	e := open(t, Options{CacheDir: t.TempDir()})
+	e := open(t, Options{})
 	vm := start(t, e, nil)
 	if err := e.Close(t.Context()); err != nil {
 		t.Fatal(err)

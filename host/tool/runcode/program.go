@@ -113,9 +113,9 @@ func (p *program) burst(ctx context.Context, f func(context.Context) error) erro
 	if p.left <= 0 {
 		return &deadline.Reason{Code: CodeTimeout, Timeout: p.timeout}
 	}
+	start := time.Now() // before the timer: one that has run out leaves nothing
 	dctx, cancel := deadline.New(ctx, p.left, CodeTimeout)
 	defer cancel()
-	start := time.Now()
 	err := f(dctx)
 	p.left -= time.Since(start)
 	return err
