@@ -141,6 +141,24 @@ describe("a card that arrives", () => {
   });
 });
 
+describe("a tab", () => {
+  it("keeps its id over a reload and shares it with no copy of itself", async () => {
+    const me = await device();
+    const id = () => sessionStorage.getItem("meanwhile/tab");
+    const mine = await me.page.evaluate(id);
+    await me.page.reload();
+    await me.page.locator(".rail").waitFor();
+    await reads(me.page.locator("[data-list]"), /\S/);
+    expect(await me.page.evaluate(id)).toBe(mine);
+    const opened = me.page.waitForEvent("popup");
+    await me.page.evaluate(() => void window.open("/"));
+    const copy = await opened;
+    await expect.poll(() => copy.evaluate(id), { timeout: 5_000 }).not.toBe(mine);
+    expect(await copy.evaluate(id)).toBeTruthy();
+    expect(await me.page.evaluate(id)).toBe(mine);
+  });
+});
+
 describe("a browser that keeps nothing", () => {
   it("shows a note and works", async () => {
     const me = await device(async (page) => {

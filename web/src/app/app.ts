@@ -11,6 +11,7 @@ import { post } from "../rpc/post.ts";
 import { type Clock, Driver, type Machine, type Shown } from "../store/driver.ts";
 import type { Keys, Preferences } from "../store/keys.ts";
 import { Store } from "../store/store.ts";
+import { ownTab } from "../store/tab.ts";
 import { type Strings, stringsFor } from "../ui/strings/index.ts";
 import { formatRoute, parseRoute, type Route } from "./route.ts";
 import { sentence } from "./say.ts";
@@ -57,6 +58,7 @@ export class App {
   readonly #followed = new Map<string, number>();
   #driver: Driver | undefined;
   #moduleSha = "";
+  #tab: string | undefined;
   #restarts = 0;
   #openCount = 0;
 
@@ -218,6 +220,7 @@ export class App {
       return;
     }
     this.#moduleSha = made.sha256;
+    this.#tab ??= await ownTab(keys, draw, window.navigator.locks);
     const driver = new Driver({
       machine: made.machine,
       clock,
@@ -235,7 +238,7 @@ export class App {
     this.#driver = driver;
     driver.send({
       type: "init",
-      tab: keys.tab(draw),
+      tab: this.#tab,
       nonce: draw(),
       stored: keys.moduleItems(),
       ...(keys.durable ? {} : { storage: "memory" as const }),

@@ -90,8 +90,10 @@ export class Keys {
 
   /** The id of this tab, kept over reloads. */
   tab(draw: () => string): string {
-    const kept = this.#read(this.#session, tabKey);
-    if (kept) return kept;
+    return this.#read(this.#session, tabKey) || this.newTab(draw);
+  }
+
+  newTab(draw: () => string): string {
     const drawn = draw();
     this.#write(this.#session, tabKey, drawn);
     return drawn;

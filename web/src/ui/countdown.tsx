@@ -81,14 +81,14 @@ export function CountdownLine({ card }: { card: Card }): VNode {
   const s = useStrings();
   const countdown = card.countdown;
   const busy = busyText(card, s);
-  const holdable =
-    card.state === "open" && (countdown?.state === "counting" || countdown?.state === "focused");
+  const runs = countdown?.state === "counting" || countdown?.state === "focused";
+  const warns = runs && countdown.warn && busy === "";
   return (
-    <div class={`time${countdown?.warn && !busy ? " time-warn" : ""}`}>
+    <div class={`time${warns ? " time-warn" : ""}`}>
       {busy === "" && countdown && <Ring countdown={countdown} />}
-      {busy === "" && countdown?.warn && <Icon name="soon" />}
+      {warns && <Icon name="soon" />}
       <span class="time-text">{busy || countdownText(card, app.store.now.value, s)}</span>
-      {holdable && !busy && (
+      {card.state === "open" && runs && !busy && (
         <button
           type="button"
           class="quiet"
