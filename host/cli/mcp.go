@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,9 @@ func newMCP() *cobra.Command {
 		Long: "Gives an agent the tools ask_user_question, await_answer, check_inbox and withdraw_question.\n" +
 			"It talks to the host of the data directory and starts one when none runs.\n\n" +
 			"A call stays open a little less long than the agent's program allows; --hold or MEANWHILE_HOLD says how\n" +
-			"long instead. One agent program in one directory is one session; --key or MEANWHILE_KEY names another.",
+			"long instead. One agent program in one directory is one session; --key or MEANWHILE_KEY names another.\n\n" +
+			"With a token of the scope answer in MEANWHILE_ANSWER_TOKEN, questions are also shown as forms of the agent's\n" +
+			"program, where it has such. Give one only to a program whose forms reach a person.",
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if text, ok := os.LookupEnv("MEANWHILE_HOLD"); ok && !cmd.Flags().Changed("hold") {
@@ -65,10 +68,22 @@ func newMCP() *cobra.Command {
 				link.Start = func(ctx context.Context) error { return startHost(ctx, data, src.File) }
 			}
 			defer link.Close()
+			var answer func(ctx context.Context, h jsonrpc.Handler) (*jsonrpc.Conn, error)
+			if token := os.Getenv("MEANWHILE_ANSWER_TOKEN"); token != "" {
+				answer = func(ctx context.Context, h jsonrpc.Handler) (*jsonrpc.Conn, error) {
+					conn, hello, err := dialAs(ctx, data, token, h)
+					if err == nil && !slices.Contains(hello.Scopes, "answer") {
+						conn.Close(jsonrpc.CloseNormal, "")
+						conn.Wait()
+						err = errors.New("the token in MEANWHILE_ANSWER_TOKEN has no scope answer: make one with `meanwhile token create --scope answer`")
+					}
+					return conn, err
+				}
+			}
 			log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
 			in, out := io.NopCloser(cmd.InOrStdin()), nopCloser{cmd.OutOrStdout()}
 			return mcpserver.Serve(cmd.Context(), in, out, mcpserver.Options{
-				Host: link, Version: app.Version, Key: key, CWD: cwd, Hold: hold, Log: log,
+				Host: link, Version: app.Version, Key: key, CWD: cwd, Hold: hold, Log: log, Answer: answer,
 			})
 		},
 	}

@@ -47,15 +47,22 @@
 // check_inbox with acknowledge does, and messages come again when their lease is
 // over.
 //
-// # Elicitation
+// # Forms
 //
 // A client that declares elicitation can be given the question as a form, beside
-// the page and every other client; the first answer wins. Asking gives no right
-// to answer, so this is off until a person makes a token with the scope answer
-// and hands it to the process (MEANWHILE_ANSWER_TOKEN): the answer then comes in
-// as any client's, over a connection of its own, checked like every other, under
-// that token's label. Whether a form was really shown to a person is the
-// client's word; who does not trust a client with that gives it no token.
+// the page and every other client; the first answer wins, and the form goes when
+// another was first. Asking gives no right to answer, so this is off until a
+// person makes a token with the scope answer and hands it to the process
+// (MEANWHILE_ANSWER_TOKEN). The answer then comes in as any client's: over a
+// connection of its own, checked like every other, under that token's label.
+// Whether a form was really shown to a person is the client's word, and a token
+// in an environment can be read by what runs there; who does not trust a client
+// with that gives it none. A form that is declined or dismissed answers nothing.
+// A form whose window ends stays, and what comes of it is a late answer.
+//
+// Only over standard streams, and only in the older protocol: the newer one has
+// no form beside a running call. There it would end the call, and an agent could
+// not go on after the question's window until somebody dismissed the form.
 //
 // # Concurrency and limits
 //

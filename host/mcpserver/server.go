@@ -53,6 +53,8 @@ type visit struct {
 	// ends is the request that the call came in, where there is one: the older
 	// protocol does not end a call with it.
 	ends context.Context
+	// offer lets the session's questions be shown as forms; nil: they are not.
+	offer func(sessionID string)
 
 	sessionID string
 }

@@ -12,6 +12,8 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"meanwhile/host/jsonrpc"
 )
 
 const (
@@ -32,11 +34,23 @@ type Options struct {
 	CWD     string        // where the agent works
 	Hold    time.Duration // longest that a call stays open; 0 = by the client's limit
 	Log     *slog.Logger
+	// Answer connects as a client that may answer, with a token for that, and
+	// serves the host's calls to it. Nil: no forms are shown.
+	Answer func(ctx context.Context, h jsonrpc.Handler) (*jsonrpc.Conn, error)
 }
 
 // Serve speaks MCP over a process's standard streams until in ends or ctx does.
 func Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o Options) error {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	d := &desk{}
+	ctx, cancel := context.WithCancel(ctx)
+	forms := newForms(ctx, o)
+	if forms != nil {
+		defer forms.close()
+	}
+	defer cancel()
 	enter := func(_ context.Context, req *mcp.CallToolRequest) *visit {
 		v := &visit{host: o.Host, desk: d, key: o.Key, cwd: o.CWD, returns: true}
 		v.call, _ = req.Params.Meta[callMeta].(string)
@@ -44,6 +58,9 @@ func Serve(ctx context.Context, in io.ReadCloser, out io.WriteCloser, o Options)
 			v.client = c.Name
 		}
 		v.hold = holdOf(v.client, false, o.Hold)
+		if forms != nil && canShow(req) {
+			v.offer = func(sessionID string) { forms.offer(sessionID, req.Session) }
+		}
 		return v
 	}
 	s := newServer(o.Version, enter, o.Log)

@@ -155,6 +155,9 @@ func askTool(ctx context.Context, v *visit, raw json.RawMessage) (outcome, error
 		v.desk.update(func(_ *tray, m *memo) { requestID = m.request(fingerprint(in.Questions), newID) })
 	}
 	params["requestId"] = requestID
+	if v.offer != nil {
+		v.offer(v.sessionID)
+	}
 	var st standing
 	err := v.host.Call(ctx, "userQuestions/ask", params, &st)
 	if derived {
@@ -173,7 +176,7 @@ func askTool(ctx context.Context, v *visit, raw json.RawMessage) (outcome, error
 	if err != nil {
 		return outcome{}, err
 	}
-	return standingOutcome(st, in.Questions), nil
+	return v.outcome(st, in.Questions), nil
 }
 
 func awaitTool(ctx context.Context, v *visit, raw json.RawMessage) (outcome, error) {
@@ -196,7 +199,16 @@ func awaitTool(ctx context.Context, v *visit, raw json.RawMessage) (outcome, err
 	if err != nil {
 		return outcome{}, err
 	}
-	return standingOutcome(st, nil), nil
+	return v.outcome(st, nil), nil
+}
+
+// outcome words a standing. A form claims nothing, so where there may be one
+// the host's word on who was shown the question is too little.
+func (v *visit) outcome(st standing, questions json.RawMessage) outcome {
+	if v.offer != nil {
+		st.Shown = nil
+	}
+	return standingOutcome(st, questions)
 }
 
 // hasAnswer reports whether the client counts as having the answer now. Where
