@@ -245,7 +245,7 @@ func (a *answerer) sendLate(ctx context.Context, doc json.RawMessage, tries int)
 		var refused *jsonrpc.Error
 		switch {
 		case errors.As(err, &refused):
-			return plainError(err).Error(), nil
+			return a.refusedLate(doc, err)
 		case err != nil:
 			return "", a.kept(doc, err.Error())
 		case got.Accepted:
@@ -257,6 +257,19 @@ func (a *answerer) sendLate(ctx context.Context, doc json.RawMessage, tries int)
 		}
 		time.Sleep(lateEvery)
 	}
+}
+
+// refusedLate: only what is wrong with the answer itself can be mended here.
+func (a *answerer) refusedLate(doc json.RawMessage, err error) (problem string, _ error) {
+	text := plainError(err).Error()
+	switch {
+	case strings.HasPrefix(text, projection.CodeBadAnswer):
+		return text, nil
+	case strings.HasPrefix(text, "REPLY_QUEUED"):
+		a.tell("%s", text)
+		return "", a.lost(doc)
+	}
+	return "", a.kept(doc, text)
 }
 
 // lost prints an answer that came too late for its question.
