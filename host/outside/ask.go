@@ -192,6 +192,9 @@ func (r *room) settle(a *agent.Agent, k *ask, qs []projection.Question, o questi
 		e.Reply, e.Result.Text, kept = nil, askuser.AnswersText(o.Answers), true
 		err = end()
 	}
+	if errors.Is(err, agent.ErrNotLive) && code == question.CodeAborted {
+		err = o.Err // its session is being deleted: that is the end of it
+	}
 	if err != nil {
 		r.fail(k, err)
 		return

@@ -34,6 +34,35 @@ func TestAnsweredWhileHeld(t *testing.T) {
 	})
 }
 
+// A session that is deleted takes its agent away while the ask ends.
+func TestDeletedWhileHeld(t *testing.T) {
+	bubble(t, func(t *testing.T, r *rig) {
+		done := make(chan error, 1)
+		go func() {
+			_, err := r.svc.Ask(context.Background(), me, r.id, Asking{Questions: []byte(questionsJSON)}, time.Minute)
+			done <- err
+		}()
+		synctest.Wait()
+		var w *question.Wait
+		r.live().Log().View(func(s *session.State) {
+			for q := range s.Questions.AllActive {
+				w, _ = r.q.Lookup(r.id, q.CallID)
+			}
+		})
+		if w == nil {
+			t.Fatal("no wait")
+		}
+		if err := r.reg.Remove(context.Background(), r.live()); err != nil {
+			t.Fatal(err)
+		}
+		w.Abort()
+		var told *question.Error
+		if err := <-done; !errors.As(err, &told) || told.Code != question.CodeAborted {
+			t.Errorf("got %v, want %s", err, question.CodeAborted)
+		}
+	})
+}
+
 func TestHoldEndsBeforeTheWindow(t *testing.T) {
 	bubble(t, func(t *testing.T, r *rig) {
 		st := r.mustAsk("", "120", 50*time.Second)
