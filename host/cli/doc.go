@@ -18,7 +18,13 @@
 //	0  done
 //	1  it failed; stderr says why and what to do
 //	2  the command line was wrong
-//	3  check: the module refused the questions or the answer
+//	3  the questions or the answer were refused
+//	4  ask, await: not answered yet
+//	5  ask, await: ended without an answer; answer: somebody else answered, or it is gone
+//
+// hook ends with 0 whatever happens: agents take other codes for a refusal of
+// their tool.
+//	6  verify: something is missing
 //
 // # Concurrency and limits
 //
