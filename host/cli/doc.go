@@ -4,7 +4,8 @@
 // not own what they do: serve starts host/app, replay folds with
 // shared/projection, check asks the client module, and the rest are calls to a
 // running host over the socket in its data directory, which only the user
-// who started it can open. That socket gives the scopes read, ask and admin.
+// who started it can open. That socket gives the scopes read, ask and admin;
+// answer brings a token, for whoever can run a command could else answer itself.
 //
 // # Output
 //
@@ -21,10 +22,10 @@
 //	3  the questions or the answer were refused
 //	4  ask, await: not answered yet
 //	5  ask, await: ended without an answer; answer: somebody else answered, or it is gone
+//	6  verify: something is missing
 //
 // hook ends with 0 whatever happens: agents take other codes for a refusal of
 // their tool.
-//	6  verify: something is missing
 //
 // # Concurrency and limits
 //
