@@ -99,7 +99,8 @@ type checker struct {
 // verify reads every record there is.
 func (r *Report) verify(db *leveldb.DB) error {
 	c := checker{logs: make(map[string]*logCheck), doomed: make(map[string]bool)}
-	it := db.NewIterator(nil, &opt.ReadOptions{DontFillCache: true})
+	// Past a bad block there may be good ones, however the database was opened.
+	it := db.NewIterator(nil, &opt.ReadOptions{DontFillCache: true, Strict: opt.StrictOverride | lenient})
 	for it.Next() {
 		c.record(it.Key(), it.Value())
 	}
