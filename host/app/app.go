@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"meanwhile/host/agent"
 	"meanwhile/host/auth"
@@ -20,6 +21,7 @@ import (
 	"meanwhile/host/gateway"
 	"meanwhile/host/gateway/wsconn"
 	"meanwhile/host/httpserver"
+	"meanwhile/host/metrics"
 	"meanwhile/host/outside"
 	"meanwhile/host/question"
 	"meanwhile/host/remotes"
@@ -41,7 +43,10 @@ type App struct {
 	cfg    config.Config
 	log    *slog.Logger
 	failed chan error
+	broken atomic.Bool // the store failed
 
+	metrics   *metrics.Metrics
+	store     *logstore.Store
 	sessions  *session.Store
 	tokens    *auth.Tokens
 	codes     *auth.Codes
@@ -64,6 +69,12 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *App, er
 		log = slog.Default()
 	}
 	a := &App{cfg: cfg, log: log, failed: make(chan error, 1)}
+	a.metrics = metrics.New(metrics.Sources{
+		Questions: func() question.Stats { return a.questions.Stats() },
+		Rows:      func() []session.Row { return a.sessions.List() },
+		Clients:   func() int { clients, _ := a.gateway.Counts(); return clients },
+		Ready:     func() error { return a.ready() },
+	})
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.Close(context.WithoutCancel(ctx)))
@@ -88,6 +99,30 @@ func (a *App) fail(err error) {
 	case a.failed <- err:
 	default: // one reason is enough
 	}
+}
+
+// storeFailed is told of a write whose fate is unknown.
+func (a *App) storeFailed(err error) {
+	a.broken.Store(true)
+	a.fail(err)
+}
+
+// Reasons of a host that is not ready, for whoever asks it.
+var (
+	errStoreFailed  = errors.New("storage failed: nothing is taken any more, and the host ends; its log says why")
+	errModuleFailed = errors.New("the checks of questions and answers fail: none are taken; the host's log says why")
+)
+
+// ready returns why asks and answers are not taken, or nil.
+func (a *App) ready() error {
+	if a.broken.Load() {
+		return errStoreFailed
+	}
+	if err := a.module.Healthy(); err != nil {
+		a.log.Error("the client module fails", "error", err)
+		return errModuleFailed
+	}
+	return nil
 }
 
 // Address is where the page is served.
@@ -137,17 +172,20 @@ func (a *App) Close(ctx context.Context) error {
 func (a *App) onClose(f func(context.Context) error) { a.undo = append(a.undo, f) }
 
 func (a *App) openStore(ctx context.Context) error {
-	backend, err := logstore.Open(a.cfg.Data, logstore.Options{Log: a.log})
+	backend, err := logstore.Open(a.cfg.Data, logstore.Options{Log: a.log, Synced: func(s logstore.Sync) {
+		a.metrics.Synced(s.Took, s.Batches, s.Bytes)
+	}})
 	if err != nil {
 		return err // names the directory, and who has it
 	}
 	if r := backend.Report(); r != nil && !r.Intact() {
 		a.log.Error("the log is damaged: the damaged sessions can be read up to the fault, the others go on", "report", r.String(), "copy", r.Aside)
 	}
-	a.sessions, err = session.Open(backend, session.Options{Fatal: a.fail, Log: a.log})
+	a.sessions, err = session.Open(backend, session.Options{Fatal: a.storeFailed, Log: a.log, Landed: a.metrics.Landed})
 	if err != nil {
 		return errors.Join(err, backend.Close())
 	}
+	a.store = backend
 	a.onClose(func(context.Context) error { return a.sessions.Close() })
 	repaired, err := a.sessions.RepairAll(ctx)
 	if err != nil {
@@ -217,6 +255,7 @@ func (a *App) openServices(context.Context) error {
 		Agents:    a.agents,
 		MaxHold:   a.cfg.Questions.MaxHold,
 		Logger:    a.log,
+		Settled:   a.metrics.Settled,
 	})
 	header, err := outsideHeader(a.questions)
 	if err != nil {
@@ -228,7 +267,7 @@ func (a *App) openServices(context.Context) error {
 	})
 	remotes.Bind(a.gateway, remotes.Options{
 		Sessions: a.sessions, Agents: a.agents, Questions: a.questions, Outside: a.outside,
-		Tokens: a.tokens, Codes: a.codes, LoginURL: a.loginURL,
+		Tokens: a.tokens, Codes: a.codes, LoginURL: a.loginURL, Backup: a.store.Backup,
 	})
 	a.tokens.OnRevoke(a.gateway.DropToken)
 
@@ -254,7 +293,7 @@ func (a *App) listen(ctx context.Context) (err error) {
 	a.server, err = httpserver.New(httpserver.Options{
 		Gate: gate, Codes: a.codes,
 		Page: web.Files(), Module: a.module.Bytes(),
-		Socket: a.serveSocket, Post: a.servePost, Ready: a.module.Healthy,
+		Socket: a.serveSocket, Post: a.servePost, Ready: a.ready,
 		Extra: a.doors(), TLS: secure != nil, Log: a.log,
 	})
 	if err != nil {

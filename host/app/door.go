@@ -34,6 +34,17 @@ func (a *App) doors() []httpserver.Route {
 		Path: httpapi.Root, Methods: []string{http.MethodGet, http.MethodPost, http.MethodDelete}, Need: auth.Bearer, Long: true,
 		Handle: api.Serve, Refuse: httpapi.Refuse,
 	}}
+	numbers := a.metrics.Handler()
+	routes = append(routes, httpserver.Route{
+		Path: "/metrics", Methods: []string{http.MethodGet}, Need: auth.Bearer,
+		Handle: func(w http.ResponseWriter, r *http.Request, token *auth.Token) {
+			if !token.Scopes.Has(auth.Read) {
+				http.Error(w, "this door needs a token with the scope read: make one with `meanwhile token create --scope read`", http.StatusForbidden)
+				return
+			}
+			numbers.ServeHTTP(w, r)
+		},
+	})
 	for _, path := range api.Documents() {
 		routes = append(routes, httpserver.Route{
 			Path: path, Methods: []string{http.MethodGet, http.MethodHead}, Handle: api.ServeDocument, Refuse: httpapi.Refuse,
@@ -41,6 +52,11 @@ func (a *App) doors() []httpserver.Route {
 	}
 	return routes
 }
+
+// Routes lists the paths that the host serves, and Methods what may be called
+// over /rpc, for whoever checks them all.
+func (a *App) Routes() []httpserver.Route { return a.server.Routes() }
+func (a *App) Methods() []gateway.Route   { return a.gateway.Routes() }
 
 // eventOf names the event of an open ask, for who answers it without a
 // connection of its own.

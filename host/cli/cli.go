@@ -18,6 +18,7 @@ const (
 	exitRefused = 3
 	exitPending = 4
 	exitEnded   = 5
+	exitMissing = 6
 )
 
 // usageError is a command line that cannot be carried out.
@@ -71,6 +72,7 @@ func newRoot() *cobra.Command {
 	},
 		newServe(), newLogin(), newToken(), newSessions(), newExport(), newReplay(), newCheck(), newMCP(), newVersion(),
 		newHook(), newAsk(), newAwait(), newInbox(), newAnswer(),
+		newBackup(), newRestore(), newVerify(),
 		newInstall(), newUninstall(), newDoctor())
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })

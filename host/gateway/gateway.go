@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -183,6 +184,22 @@ func (g *Gateway) add(method string, r route) {
 		panic(fmt.Sprintf("gateway: method %q has a route already", method))
 	}
 	g.routes[method] = r
+}
+
+// Route describes one method that clients may call.
+type Route struct {
+	Method, Scope string
+	Stream        bool
+}
+
+// Routes lists the table, in the order of the methods' names.
+func (g *Gateway) Routes() []Route {
+	list := make([]Route, 0, len(g.routes))
+	for method, r := range g.routes {
+		list = append(list, Route{Method: method, Scope: r.scope, Stream: r.stream != nil})
+	}
+	slices.SortFunc(list, func(a, b Route) int { return strings.Compare(a.Method, b.Method) })
+	return list
 }
 
 // update is the one way to the state. It must not block or call out.

@@ -11,7 +11,7 @@
 //	POST /auth/login     {code, label?} → {token, id, label, scopes}
 //	POST /auth/logout    revokes the bearer's own token
 //	GET  /healthz        the process answers
-//	GET  /readyz         asks and answers can be checked
+//	GET  /readyz         asks and answers are taken; 503 says why not
 //
 // Every route, static files too, first passes auth.Gate: Host, then Origin,
 // then token. Every response carries the same security headers.

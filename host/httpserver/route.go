@@ -29,32 +29,41 @@ func (s *Server) routes() []Route {
 		{Path: "/readyz", Methods: get, Handle: s.serveReady},
 		{Path: "/auth/login", Methods: post, Handle: s.serveLogin},
 		{Path: "/auth/logout", Methods: post, Need: auth.Bearer, Handle: s.serveLogout},
+		// One path, two doors: what a request needs depends on its method.
+		{Path: "/rpc", Methods: []string{http.MethodGet}, Need: auth.Socket, Long: true, Handle: s.serveSocket},
+		{Path: "/rpc", Methods: post, Need: auth.Bearer, Long: true, Handle: s.serveCall},
 	}, s.opts.Extra...)
+}
+
+// Routes lists every path that is served, files too.
+func (s *Server) Routes() []Route {
+	list := s.routes()
+	for path := range s.static {
+		list = append(list, s.staticRoute(path))
+	}
+	return list
+}
+
+func (s *Server) staticRoute(path string) Route {
+	return Route{Path: path, Methods: []string{http.MethodGet, http.MethodHead}, Handle: s.serveStatic}
 }
 
 // handler looks paths up as they are: a multiplexer would redirect unclean ones
 // before the gate has seen the request.
 func (s *Server) handler() http.Handler {
 	paths, folders := map[string]http.Handler{}, map[string]http.Handler{}
+	doors := map[string][]Route{}
 	for _, route := range s.routes() {
-		if strings.HasSuffix(route.Path, "/") {
-			folders[route.Path] = s.guard(route)
+		doors[route.Path] = append(doors[route.Path], route)
+	}
+	for path, routes := range doors {
+		if strings.HasSuffix(path, "/") {
+			folders[path] = s.guard(routes)
 		} else {
-			paths[route.Path] = s.guard(route)
+			paths[path] = s.guard(routes)
 		}
 	}
-	// One path, two doors: what a request needs depends on its method.
-	methods := []string{http.MethodGet, http.MethodPost}
-	socket := s.guard(Route{Methods: methods, Need: auth.Socket, Long: true, Handle: s.serveSocket})
-	call := s.guard(Route{Methods: methods, Need: auth.Bearer, Long: true, Handle: s.serveCall})
-	paths["/rpc"] = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost {
-			call.ServeHTTP(w, r)
-			return
-		}
-		socket.ServeHTTP(w, r)
-	})
-	static := s.guard(Route{Methods: []string{http.MethodGet, http.MethodHead}, Handle: s.serveStatic})
+	static := s.guard([]Route{s.staticRoute("")})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.secure(w.Header())
 		if h := paths[r.URL.Path]; h != nil {
@@ -85,9 +94,18 @@ func (s *Server) secure(h http.Header) {
 }
 
 // guard admits a request before anything of it is read. Admission comes before
-// the method, so that a foreign page learns nothing from the difference.
-func (s *Server) guard(route Route) http.Handler {
+// the method, so that a foreign page learns nothing from the difference. A
+// method that no door takes is refused at the first.
+func (s *Server) guard(doors []Route) http.Handler {
+	var methods []string
+	for _, door := range doors {
+		methods = append(methods, door.Methods...)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		route := doors[0]
+		if i := slices.IndexFunc(doors, func(d Route) bool { return slices.Contains(d.Methods, r.Method) }); i > 0 {
+			route = doors[i]
+		}
 		say := route.Refuse
 		if say == nil {
 			say = plain
@@ -98,8 +116,8 @@ func (s *Server) guard(route Route) http.Handler {
 			return
 		}
 		if !slices.Contains(route.Methods, r.Method) {
-			w.Header().Set("Allow", strings.Join(route.Methods, ", "))
-			say(w, http.StatusMethodNotAllowed, "this path takes "+strings.Join(route.Methods, " or "))
+			w.Header().Set("Allow", strings.Join(methods, ", "))
+			say(w, http.StatusMethodNotAllowed, "this path takes "+strings.Join(methods, " or "))
 			return
 		}
 		if !route.Long {
@@ -202,8 +220,8 @@ func (s *Server) serveLogout(w http.ResponseWriter, _ *http.Request, token *auth
 
 func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request, _ *auth.Token) {
 	if err := s.opts.Ready(); err != nil {
-		s.opts.Log.Warn("not ready", "error", err)
-		plain(w, http.StatusServiceUnavailable, "the checks of questions and answers fail; the host's log says why")
+		s.opts.Log.Warn("not ready", "reason", err)
+		plain(w, http.StatusServiceUnavailable, err.Error())
 		return
 	}
 	plain(w, http.StatusOK, "ok")

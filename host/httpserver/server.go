@@ -42,7 +42,8 @@ type Options struct {
 	// once they are written whole.
 	Post func(ctx context.Context, token auth.Token, body []byte) (int, []byte, func())
 
-	// Ready returns why asks and answers cannot be checked, or nil.
+	// Ready returns why asks and answers are not taken, or nil. Its text is shown
+	// to whoever asks.
 	Ready func() error
 
 	Extra []Route // further doors

@@ -253,8 +253,8 @@ func TestNotReady(t *testing.T) {
 	f.opts.Ready = func() error { return errors.New("module trapped") }
 	w := httptest.NewRecorder()
 	f.server(t).Handler().ServeHTTP(w, request("GET", "/readyz", ""))
-	if w.Code != http.StatusServiceUnavailable {
-		t.Errorf("readyz = %d, want 503", w.Code)
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "module trapped") {
+		t.Errorf("readyz = %d %q, want 503 and the reason", w.Code, w.Body)
 	}
 }
 

@@ -3,6 +3,7 @@ package remotes
 import (
 	"context"
 	"encoding/json"
+	"io"
 
 	"meanwhile/host/agent"
 	"meanwhile/host/auth"
@@ -32,6 +33,8 @@ type Options struct {
 	Outside   *outside.Service
 	Tokens    *auth.Tokens
 	Codes     *auth.Codes
+	// Backup writes everything the host holds, as it is at one instant.
+	Backup func(ctx context.Context, w io.Writer) error
 	// LoginURL is the link that signs a browser in with a code.
 	LoginURL func(code string) string
 }
@@ -42,6 +45,7 @@ func Bind(g *gateway.Gateway, o Options) {
 	bindQuestions(g, o)
 	bindOutside(g, o)
 	bindTokens(g, o)
+	bindBackup(g, o)
 }
 
 // unary is a route whose params are decoded strictly.

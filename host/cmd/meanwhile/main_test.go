@@ -6,8 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,6 +64,8 @@ func TestScript(t *testing.T) {
 			"host":   cmdHost,
 			"call":   cmdCall,
 			"damage": cmdDamage,
+			"fetch":  cmdFetch,
+			"cut":    cmdCut,
 		},
 	})
 }
@@ -245,6 +250,7 @@ func cmdCall(ts *testscript.TestScript, neg bool, args []string) {
 		return
 	}
 	ts.Check(err)
+	fmt.Fprintf(ts.Stdout(), "%s\n", result)
 	members := map[string]any{}
 	ts.Check(json.Unmarshal(result, &members))
 	for name, v := range members {
@@ -270,6 +276,39 @@ func callHost(socket, method string, params json.RawMessage) (json.RawMessage, e
 	}
 	var result json.RawMessage
 	return result, conn.Call(ctx, method, params, &result)
+}
+
+// cmdFetch gets a path of the running host, with a token if one is given, and
+// checks the status: fetch 200 /healthz [token].
+func cmdFetch(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: fetch STATUS PATH [TOKEN]")
+	}
+	r, err := http.NewRequest(http.MethodGet, "http://"+ts.Getenv("ADDRESS")+args[1], nil)
+	ts.Check(err)
+	if len(args) > 2 {
+		r.Header.Set("Authorization", "Bearer "+args[2])
+	}
+	client := http.Client{Timeout: within, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(r)
+	ts.Check(err)
+	defer resp.Body.Close()
+	_, err = io.Copy(ts.Stdout(), resp.Body)
+	ts.Check(err)
+	if strconv.Itoa(resp.StatusCode) != args[0] {
+		ts.Fatalf("status %d, want %s", resp.StatusCode, args[0])
+	}
+}
+
+// cmdCut leaves the first half of a file.
+func cmdCut(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: cut FILE")
+	}
+	name := ts.MkAbs(args[0])
+	info, err := os.Stat(name)
+	ts.Check(err)
+	ts.Check(os.Truncate(name, info.Size()/2))
 }
 
 // cmdDamage flips one byte of a text in the files of the stopped host's store.
