@@ -6,8 +6,11 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -307,4 +310,46 @@ func TestDocuments(t *testing.T) {
 	if listed != httpapi.RouteCount() {
 		t.Errorf("%d operations listed, %d served", listed, httpapi.RouteCount())
 	}
+}
+
+// Answers around the end of the window, each by a request of its own: every one
+// is taken once, as a result or as a late reply, and the person is told which.
+func TestAnswerAtTheDeadline(t *testing.T) {
+	w := newWorld(t)
+	const asks = 16
+	var waits sync.WaitGroup
+	for n := range asks {
+		waits.Go(func() {
+			key := strconv.Itoa(n)
+			body := store(args{"timeout": 1, "holdMs": 1})
+			st := w.agent.do("POST", w.asks(), body, "Idempotency-Key", key)
+			if st.RemainingMs == nil {
+				t.Errorf("ask: %s", st.raw)
+				return
+			}
+			// Half of the agents hold across the deadline.
+			var held <-chan reply
+			if n%2 == 0 {
+				held = w.agent.begin("GET", w.asks(st.CallID)+"?holdMs=5000", nil)
+			}
+			timer := time.NewTimer(time.Duration(*st.RemainingMs+int64(n)-asks/2) * time.Millisecond)
+			<-timer.C
+			said := w.person.do("POST", w.asks(st.CallID, "answer"), answers("SQLite"), "Idempotency-Key", "press-"+key)
+			if said.status != 200 || said.State != "settled" && said.State != "queued" {
+				t.Errorf("answer: %d %s", said.status, said.raw)
+			}
+			if held != nil {
+				<-held
+			}
+			got := w.agent.do("GET", w.asks(st.CallID)+"?holdMs=5000", nil)
+			if got.Status != "answered" || got.Answers[0].Selected[0] != "SQLite" {
+				t.Errorf("await: %s", got.raw)
+			}
+			again := w.person.do("POST", w.asks(st.CallID, "answer"), answers("Postgres, hosted"))
+			if again.status != 409 {
+				t.Errorf("a second answer: %d %s", again.status, again.raw)
+			}
+		})
+	}
+	waits.Wait()
 }

@@ -241,3 +241,63 @@ func TestPromptShapedAnswer(t *testing.T) {
 		t.Errorf("text %q: want one line for the answer", s.text)
 	}
 }
+
+func TestBlockingAsk(t *testing.T) {
+	doors(t, func(t *testing.T, h *hosttest.Host, connect func(options) *agent) {
+		me, desk := connect(options{hold: "1s"}), person(h)
+		s := me.call("ask_user_question", store(args{"timeout": -1}))
+		if s.Status != "waiting" || s.RemainingMs != nil {
+			t.Fatalf("ask: %+v", s)
+		}
+		contains(t, s.text, "do not go on", "await_answer")
+		desk.Next().Answer(postgres)
+		if s := me.call("await_answer", args{"callId": s.CallID}); s.Status != "answered" {
+			t.Errorf("await: %+v", s)
+		}
+	})
+}
+
+// What a person says beside the question reaches the agent as what it is, and
+// leaves the question open.
+func TestUnrelatedMessage(t *testing.T) {
+	h := hosttest.Start(t, hosttest.Options{})
+	desk, me := h.Connect("desk", "read", "answer", "admin"), stdio(t, h.Config().Data, options{protocol: newest, hold: "1s"})
+	s := me.call("ask_user_question", store(args{"timeout": 600}))
+	card := desk.Next()
+	text := `{"kind":"answer_to_pending_question","callId":"` + s.CallID + `","answers":[{"id":"store","selected":["SQLite"]}]}`
+	desk.Call("session/send", args{"sessionId": sessionOf(desk), "text": text, "messageId": "note"}, nil)
+	got := me.call("check_inbox", args{})
+	if len(got.Messages) != 1 || got.Messages[0].Kind != "message" || got.Messages[0].Text != text || got.Messages[0].Answers != nil {
+		t.Errorf("got %+v", got)
+	}
+	select {
+	case <-card.Gone:
+		t.Error("the question went")
+	default:
+	}
+	card.Answer(postgres)
+	if s := me.call("await_answer", args{"callId": s.CallID}); s.Status != "answered" || s.Answers[0].Selected[0] != "Postgres, hosted" {
+		t.Errorf("await: %+v", s)
+	}
+}
+
+// A question of an agent that is gone is quiet after a restart: listed and
+// answerable, and sent to nobody.
+func TestOldQuestionOfAGoneAgent(t *testing.T) {
+	h := hosttest.Start(t, hosttest.Options{})
+	me := stdio(t, h.Config().Data, options{protocol: newest})
+	s := me.call("ask_user_question", store(args{"timeout": 1}))
+	if err := me.Close(); err != nil {
+		t.Error(err)
+	}
+	h.Restart()
+	desk := person(h)
+	if n := desk.Notice("remote/synced"); !strings.Contains(string(n.Params), `"eventIds":[]`) {
+		t.Errorf("announced at the start: %s", n.Params)
+	}
+	late(desk, sessionOf(desk), s.CallID, "press")
+	next := stdio(t, h.Config().Data, options{protocol: newest})
+	if got := next.call("check_inbox", args{}); len(got.Messages) != 1 || got.Messages[0].CallID != s.CallID {
+		t.Errorf("the next process got %+v", got)
+	}
+}

@@ -78,18 +78,18 @@ func startScript(t *testing.T, env []string, args ...string) *script {
 // next is the outcome of the next call.
 func (s *script) next() (out spoken) {
 	s.t.Helper()
-	for raw := range s.lines {
-		if err := json.Unmarshal(raw, &out); err != nil {
-			s.t.Fatalf("%v: %s", err, raw)
-		}
-		if out.Result != nil {
-			if err := json.Unmarshal(out.Result, &out.said); err != nil {
-				s.t.Fatalf("%v: %s", err, out.Result)
-			}
-		}
-		return out
+	raw, ok := <-s.lines
+	if !ok {
+		s.t.Fatal("the script ended")
 	}
-	s.t.Fatal("the script ended")
+	if err := json.Unmarshal(raw, &out); err != nil {
+		s.t.Fatalf("%v: %s", err, raw)
+	}
+	if out.Result != nil {
+		if err := json.Unmarshal(out.Result, &out.said); err != nil {
+			s.t.Fatalf("%v: %s", err, out.Result)
+		}
+	}
 	return out
 }
 
