@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"meanwhile/shared/event"
 	"meanwhile/shared/event/value"
@@ -396,6 +397,8 @@ func (w *World) auditAsks(id string, r *record) {
 		if ask, p := projection.ParseAsk(c.arguments); p == nil && c.pending && w.steady && ask.Timeout != nil && !w.isOutside(id) {
 			if took, least := c.ended-c.at, *ask.Timeout*1000; took < least {
 				w.failf("%s: %s was given up after %d ms of %d", id, call, took, least)
+			} else if most := least + (w.maxHold + time.Second).Milliseconds(); w.maxHold > 0 && took > most {
+				w.failf("%s: %s was held for %d ms, at most %d", id, call, took, most)
 			}
 		}
 	}

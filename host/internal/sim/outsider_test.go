@@ -110,6 +110,9 @@ func (o *outsider) live() {
 
 // call makes one call in the session and may give up on it.
 func (o *outsider) call(method, params string) (value.Value, bool) {
+	if o.dice.in(5) {
+		return o.posted(method, params)
+	}
 	if o.conn == nil && !o.connect() {
 		return value.Value{}, false
 	}
@@ -131,6 +134,17 @@ func (o *outsider) call(method, params string) (value.Value, bool) {
 	return v, err == nil
 }
 
+// posted is call over POST.
+func (o *outsider) posted(method, params string) (value.Value, bool) {
+	raw, err := o.w.post(o.principal(), method, []byte(fmt.Sprintf(`{"sessionId":%q,%s}`, o.session, params)))
+	o.w.notef("%s posts %s %s: %s %v", o.name, method, params, raw, err)
+	if err != nil {
+		return value.Value{}, false
+	}
+	v, err := value.Parse(raw)
+	return v, err == nil
+}
+
 func (o *outsider) connect() bool {
 	o.lines++
 	l := newLine(o.w.seed, 1<<40+o.lines<<1)
@@ -148,7 +162,10 @@ func (o *outsider) connect() bool {
 	return err == nil
 }
 
-func (o *outsider) holder() string { return fmt.Sprintf(`"holder":%q`, o.name) }
+// holder names one of the agent's two processes.
+func (o *outsider) holder() string {
+	return fmt.Sprintf(`"holder":%q`, fmt.Sprint(o.name, o.dice.pick(4)/3))
+}
 
 func (o *outsider) hold() int { return 1 + o.dice.pick(8000) }
 

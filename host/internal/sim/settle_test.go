@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"meanwhile/host/agent"
 	"meanwhile/host/session"
 	"meanwhile/shared/projection"
 )
@@ -37,6 +38,7 @@ func (w *World) settle() {
 	}
 	synctest.Wait()
 	w.converge()
+	w.nothingForgotten()
 	w.leave()
 	w.finish()
 }
@@ -121,6 +123,20 @@ var revisions = regexp.MustCompile(`"(rev|reset)":[0-9a-z]+,?`)
 func (p *page) transcript(id string) string {
 	v := p.look(fmt.Sprintf(`{"view":"transcript","sessionId":%q}`, id))
 	return revisions.ReplaceAllString(string(v.Bytes()), "")
+}
+
+// nothingForgotten checks that no message waits for a turn that nothing keeps from starting.
+func (w *World) nothingForgotten() {
+	for _, a := range w.host.agents.Live() {
+		if a.Passive() != nil {
+			continue
+		}
+		a.Log().View(func(s *session.State) {
+			if !s.TurnOpen && s.Inbox.Len() > 0 && agent.Resumes(s.Ended) {
+				w.failf("%s: %d messages wait, the last turn ended as %q, and none starts", a.ID(), s.Inbox.Len(), s.Ended)
+			}
+		})
+	}
 }
 
 // shown is the live cards of a page: key and group.
