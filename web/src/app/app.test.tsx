@@ -368,6 +368,19 @@ describe("a connection that goes", () => {
   });
 });
 
+describe("a call of the page's own", () => {
+  it("waits for the connection that is being made, and says so when there is none", async () => {
+    await start("secret");
+    host.answers.set("session/create", () => ({ sessionId: "s9" }));
+    host.connection?.drop(1006);
+    await settle();
+    await expect(app.createSession("x")).rejects.toThrow("Offline");
+    app.retry();
+    expect(await app.createSession("y")).toBe("s9");
+    expect(host.of("session/create")).toHaveLength(1);
+  });
+});
+
 describe("a module that stops", () => {
   it("is replaced by a fresh one, which has the drafts", async () => {
     vi.spyOn(console, "error").mockImplementation(() => {});

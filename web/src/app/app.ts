@@ -126,10 +126,22 @@ export class App {
   }
 
   /** A call that the page makes for itself: the session's administration. */
-  call(method: string, params: unknown): Promise<unknown> {
+  async call(method: string, params: unknown): Promise<unknown> {
+    if (this.#link.state === "connecting") await this.#attempted();
     const peer = this.#link.peer;
-    if (!peer) return Promise.reject(new Error(this.strings.value.offline));
+    if (!peer) throw new Error(this.strings.value.offline);
     return peer.call(method, params);
+  }
+
+  /** Resolves when the attempt to connect that is under way has come to an end. */
+  #attempted(): Promise<void> {
+    return new Promise((resolve) => {
+      const stop = this.link.subscribe(({ state }) => {
+        if (state === "connecting") return;
+        resolve();
+        queueMicrotask(() => stop());
+      });
+    });
   }
 
   /** `messageId` names this press: sent again after a lost answer, it arrives once. */
