@@ -1,11 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { ConnectionLost, type Frame, RemoteError } from "./frame.ts";
-import { inFlightMax, Peer, Refusal, type Serve, unknownMethod } from "./peer.ts";
+import { inFlightMax, Peer, Refusal, type Serve, servedMax, unknownMethod } from "./peer.ts";
 
 function setup(serve: Serve = (incoming) => Promise.reject(unknownMethod(incoming.method))) {
   const sent: Frame[] = [];
   const closed: number[] = [];
   const notices: string[] = [];
+  const noticed: unknown[] = [];
   const peer = new Peer(
     {
       send: (text) => {
@@ -16,10 +17,13 @@ function setup(serve: Serve = (incoming) => Promise.reject(unknownMethod(incomin
       close: (code) => closed.push(code),
     },
     serve,
-    (method) => notices.push(method),
+    (method, params) => {
+      notices.push(method);
+      noticed.push(params);
+    },
   );
   const receive = (doc: object) => peer.receive(JSON.stringify({ jsonrpc: "2.0", ...doc }));
-  return { peer, sent, closed, notices, receive };
+  return { peer, sent, closed, notices, noticed, receive };
 }
 
 const settled = () => new Promise((resolve) => setTimeout(resolve, 0));
@@ -158,6 +162,27 @@ describe("calls of theirs", () => {
     await settled();
     expect(reasons[1]).toBeInstanceOf(ConnectionLost);
     expect(sent).toHaveLength(1);
+  });
+});
+
+describe("many at once", () => {
+  it("serves as many questions as the module shows, and refuses only beyond its own bound", async () => {
+    const { sent, receive } = setup(() => new Promise(() => {}));
+    for (let i = 0; i < servedMax; i++) receive({ id: `${i}`, method: "wait", params: {} });
+    await settled();
+    expect(sent).toEqual([]);
+    receive({ id: "over", method: "wait", params: {} });
+    await settled();
+    expect(sent).toMatchObject([{ id: "over", error: { message: "too many calls" } }]);
+  });
+
+  it("joins the params of a notice that was too large for a frame", () => {
+    const { notices, noticed, receive } = setup();
+    const text = JSON.stringify({ eventIds: ["a", "b"] });
+    receive({ method: "remote/synced", params: { chunk: text.slice(0, 7), more: true } });
+    expect(notices).toEqual([]);
+    receive({ method: "remote/synced", params: { chunk: text.slice(7), more: false } });
+    expect([notices, noticed]).toEqual([["remote/synced"], [{ eventIds: ["a", "b"] }]]);
   });
 });
 

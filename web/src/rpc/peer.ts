@@ -1,6 +1,6 @@
 // One JSON-RPC peer on one connection. Both sides may call. A stream is a call whose items come
-// as $/progress notices, in order, before its response; an item too large for one frame comes as
-// {chunk, more} values whose joined text is the item.
+// as $/progress notices, in order, before its response; an item, or the params of a notice, too
+// large for one frame comes as {chunk, more} values whose joined text is the item.
 //
 // A Peer lives exactly as long as its connection. Nothing in it survives a reconnect: whoever
 // calls is told ConnectionLost, and what to do about that is not decided here.
@@ -21,8 +21,11 @@ import {
   requestCancelled,
 } from "./frame.ts";
 
-/** Calls of ours and of theirs that may be unanswered at once. */
+/** Calls of ours that may be unanswered at once. */
 export const inFlightMax = 256;
+/** Calls of theirs: more than the 1000 questions that the module shows, so that it is the one to
+ * refuse, for a refusal counts as having left the question. */
+export const servedMax = 4096;
 /** The largest item that chunks may add up to, in UTF-16 units. */
 export const itemCharsMax = 64 << 20;
 
@@ -61,8 +64,30 @@ interface Outgoing {
   resolve(result: unknown): void;
   reject(error: Error): void;
   onItem: ((item: unknown) => void) | undefined;
-  chunks: string[];
-  chars: number;
+  join: Joiner;
+}
+
+/** Puts chunks back together. */
+class Joiner {
+  #chunks: string[] = [];
+  #chars = 0;
+
+  /** The whole value, or nothing while more is to come. */
+  take(value: unknown): { whole: unknown } | undefined {
+    if (!isChunk(value)) return { whole: value };
+    this.#chars += value.chunk.length;
+    if (this.#chars > itemCharsMax) throw new FrameError("item larger than its limit");
+    this.#chunks.push(value.chunk);
+    if (value.more) return undefined;
+    const text = this.#chunks.join("");
+    this.#chunks = [];
+    this.#chars = 0;
+    try {
+      return { whole: JSON.parse(text) };
+    } catch {
+      throw new FrameError("chunks do not join to JSON");
+    }
+  }
 }
 
 export class Peer {
@@ -71,6 +96,7 @@ export class Peer {
   readonly #notice: (method: string, params: unknown) => void;
   readonly #ours = new Map<Id, Outgoing>();
   readonly #theirs = new Map<Id, AbortController>();
+  readonly #notices = new Joiner();
   #nextId = 1;
   #lost: Error | undefined;
 
@@ -104,8 +130,7 @@ export class Peer {
       };
       this.#ours.set(id, {
         onItem,
-        chunks: [],
-        chars: 0,
+        join: new Joiner(),
         resolve: (result) => {
           done();
           resolve(result);
@@ -154,7 +179,7 @@ export class Peer {
       case "notice":
         if (frame.method === "$/progress") this.#progress(frame.params);
         else if (frame.method === "$/cancelRequest") this.#cancelled(frame.params);
-        else this.#notice(frame.method, frame.params);
+        else this.#noticed(frame.method, frame.params);
         return;
       case "result":
         // A response to a call we no longer know is late, not wrong: it is dropped.
@@ -167,6 +192,12 @@ export class Peer {
     }
   }
 
+  #noticed(method: string, params: unknown): void {
+    // The frames of one notice come together, so one joiner serves them all.
+    const joined = this.#notices.take(params);
+    if (joined) this.#notice(method, joined.whole);
+  }
+
   #progress(params: unknown): void {
     if (!isObject(params)) throw new FrameError("progress without params");
     const token = params.token;
@@ -175,25 +206,8 @@ export class Peer {
     }
     const call = this.#ours.get(token);
     if (!call?.onItem) return;
-    const value = params.value;
-    if (!isChunk(value)) {
-      call.onItem(value);
-      return;
-    }
-    call.chars += value.chunk.length;
-    if (call.chars > itemCharsMax) throw new FrameError("item larger than its limit");
-    call.chunks.push(value.chunk);
-    if (value.more) return;
-    const text = call.chunks.join("");
-    call.chunks = [];
-    call.chars = 0;
-    let item: unknown;
-    try {
-      item = JSON.parse(text);
-    } catch {
-      throw new FrameError("chunks do not join to JSON");
-    }
-    call.onItem(item);
+    const item = call.join.take(params.value);
+    if (item) call.onItem(item.whole);
   }
 
   #cancelled(params: unknown): void {
@@ -203,7 +217,7 @@ export class Peer {
   }
 
   async #answer(id: Id, method: string, params: unknown): Promise<void> {
-    if (this.#theirs.size >= inFlightMax || this.#theirs.has(id)) {
+    if (this.#theirs.size >= servedMax || this.#theirs.has(id)) {
       this.#send({ kind: "error", id, error: { code: internalError, message: "too many calls" } });
       return;
     }
