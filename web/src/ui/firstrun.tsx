@@ -4,8 +4,10 @@ import type { VNode } from "preact";
 import { useApp, useStrings } from "./context.ts";
 
 const commands: readonly { agent: string; command: string }[] = [
-  { agent: "Claude Code", command: "claude mcp add meanwhile -- meanwhile mcp" },
-  { agent: "Codex", command: "codex mcp add meanwhile -- meanwhile mcp" },
+  { agent: "Claude Code", command: "meanwhile install claude-code" },
+  { agent: "Codex", command: "meanwhile install codex" },
+  { agent: "Gemini CLI", command: "meanwhile install gemini" },
+  { agent: "Cursor", command: "meanwhile install cursor" },
   { agent: "MCP", command: "meanwhile mcp" },
 ];
 
@@ -30,7 +32,15 @@ export function FirstRun(): VNode {
         <span>{s.waitingFirst}</span>
       </p>
       <p class="faint">{s.orCreate}</p>
-      <button type="button" class="quiet" onClick={() => app.go({ at: "sessions" })}>
+      <button
+        type="button"
+        class="quiet"
+        onClick={() => {
+          app.go({ at: "sessions" });
+          // The field is there once the page has drawn the place.
+          requestAnimationFrame(() => document.querySelector<HTMLElement>("[data-new]")?.focus());
+        }}
+      >
         {s.newSession}
       </button>
     </section>
