@@ -81,7 +81,7 @@ func Start(ctx context.Context, cfg config.Config, log *slog.Logger) (_ *App, er
 		}
 	}()
 	for _, step := range []func(context.Context) error{
-		a.openStore, a.openModule, a.openServices, a.listen, a.resumeQueued,
+		a.openStore, a.openModule, a.openServices, a.listen, a.resumeQueued, a.playDemo,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err

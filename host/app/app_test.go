@@ -275,8 +275,8 @@ func TestPostServesOneCall(t *testing.T) {
 func TestDemo(t *testing.T) {
 	h := hosttest.Start(t, hosttest.Options{Change: func(c *config.Config) { c.Demo = true }})
 	desk := person(h, "desk")
-	session := begin(desk)
-	ask := desk.Next()
+	ask := desk.Next() // of the session that an empty demonstration begins with
+	session := ask.SessionID
 	_, release := desk.Claim(ask)
 	ask.Fail("ASK_TIMED_OUT") // the card's countdown ended
 	release()
