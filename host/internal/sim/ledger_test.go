@@ -19,6 +19,7 @@ type ledger struct {
 	mu        sync.Mutex
 	pressed   map[string][]string // by card: the answers that somebody submitted
 	promises  []promise
+	refused   []promise       // late answers that the host did not take
 	attempts  map[string]bool // messages that somebody tried to take back
 	vanished  []vanished
 	dismissed map[string]bool // stored items
@@ -143,6 +144,13 @@ func (w *World) accepted(params, result value.Value) {
 	id := result.Get("messageId").Text()
 	w.notef("late answer %s to %s accepted, %s", id, params.Get("callId").Text(), result.Get("state").Text())
 	w.book.promised(params.Get("sessionId").Text(), id, params.Get("callId").Text(), canonical(as))
+}
+
+// denied is the host saying that it did not take a late answer.
+func (w *World) denied(params value.Value) {
+	w.book.mu.Lock()
+	defer w.book.mu.Unlock()
+	w.book.refused = append(w.book.refused, promise{session: params.Get("sessionId").Text(), message: params.Get("submissionId").Text()})
 }
 
 func (w *World) removing(message string) {
@@ -429,8 +437,13 @@ func (w *World) auditAsks(id string, r *record) {
 
 func (w *World) auditPromises(logs map[string]*record) {
 	w.book.mu.Lock()
-	promises := slices.Clone(w.book.promises)
+	promises, refused := slices.Clone(w.book.promises), slices.Clone(w.book.refused)
 	w.book.mu.Unlock()
+	for _, p := range refused {
+		if r := logs[p.session]; r != nil && r.messages[p.message] != nil {
+			w.failf("%s: message %s was not accepted, as the host said, and is recorded", p.session, p.message)
+		}
+	}
 	for _, p := range promises {
 		if w.wasDeleted(p.session) {
 			continue

@@ -486,8 +486,12 @@ func (p *page) doCall(e value.Value, id string) {
 			p.send(fmt.Sprintf(`{"type":"error","id":%q,"error":%s}`, id, errorBody(err)))
 			return
 		}
-		if method == "userQuestions/answer" && r.Get("accepted").True() {
-			p.w.accepted(params, r)
+		if method == "userQuestions/answer" {
+			if r.Get("accepted").True() {
+				p.w.accepted(params, r)
+			} else {
+				p.w.denied(params)
+			}
 		}
 		p.send(fmt.Sprintf(`{"type":"result","id":%q,"result":%s}`, id, r.Bytes()))
 	}
