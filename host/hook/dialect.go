@@ -101,8 +101,9 @@ func claude() dialect {
 			"PreToolUse": asking, "PostToolBatch": working, "PostToolUse": working,
 			"UserPromptSubmit": prompting, "SessionStart": starting, "Stop": stopping,
 		},
-		// Cursor and Copilot also run the hooks of Claude Code's settings. They
-		// stamp their payloads, and have dialects of their own.
+		// Cursor and Copilot also run the hooks of Claude Code's settings, and have
+		// dialects of their own. Copilot stamps its payloads, and names no
+		// transcript but where the turn ends, of which it reads this shape.
 		foreign: func(p payload) bool { return p.Stamped || p.Cursor },
 		refuse:  specificRefusal, context: specificContext, block: decisionBlock,
 	}

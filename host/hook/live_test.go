@@ -9,6 +9,7 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -31,8 +32,9 @@ func start(t testing.TB) *rig {
 const (
 	asks = `{"session_id":"s1","cwd":"/home/dev/shop","hook_event_name":"PreToolUse","tool_name":"AskUserQuestion","tool_use_id":"t1",` +
 		`"tool_input":{"questions":[{"question":"Which store?","header":"Store","options":[{"label":"Postgres, HA"},{"label":"SQLite"}]}]}}`
-	works = `{"session_id":"s1","cwd":"/home/dev/shop","hook_event_name":"PostToolBatch","tool_calls":[]}`
-	quiet = `{"session_id":"s2","cwd":"/home/dev/shop","hook_event_name":"PostToolBatch","tool_calls":[]}`
+	works   = `{"session_id":"s1","cwd":"/home/dev/shop","hook_event_name":"PostToolBatch","tool_calls":[]}`
+	prompts = `{"session_id":"s1","cwd":"/home/dev/shop","hook_event_name":"UserPromptSubmit","prompt":"no, first tidy up"}`
+	quiet   = `{"session_id":"s2","cwd":"/home/dev/shop","hook_event_name":"PostToolBatch","tool_calls":[]}`
 )
 
 // mortal is a connection whose process dies after a number of calls, with the
@@ -151,8 +153,11 @@ func TestAnsweredWhileTheToolWaits(t *testing.T) {
 func TestLateReplyOnce(t *testing.T) {
 	r := start(t)
 	session, call := r.pending()
-	if got := r.hook(works); got != "" {
-		t.Errorf("before the answer: wrote %q", got)
+	// Neither a tool nor a word about something else ends the question.
+	for _, stdin := range []string{works, prompts} {
+		if got := r.hook(stdin); got != "" {
+			t.Errorf("before the answer: wrote %q", got)
+		}
 	}
 	r.late(session, call, "SQLite")
 	r.host.Restart()
@@ -265,6 +270,40 @@ func TestKilledWhileAsking(t *testing.T) {
 			break
 		} else if time.Now().After(deadline) {
 			t.Fatalf("the answer never came: %q", got)
+		}
+	}
+	if got := r.hook(works); got != "" {
+		t.Errorf("came again: %q", got)
+	}
+}
+
+// Asks at once are independent: each gets its own answer.
+func TestFiveAtOnce(t *testing.T) {
+	r := start(t)
+	person := r.host.Connect("Ann", "answer")
+	const n = 5
+	var outs [n]bytes.Buffer
+	var hooks sync.WaitGroup
+	for i := range n {
+		stdin := strings.ReplaceAll(strings.ReplaceAll(asks, "Which store?", fmt.Sprintf("Which store %d?", i)), `"t1"`, fmt.Sprintf(`"t%d"`, i))
+		hooks.Go(func() { _ = r.run(stdin, time.Minute, alive, &outs[i]) })
+	}
+	open := map[string]*hosttest.Ask{}
+	for range n {
+		a := person.Next()
+		open[string(a.Request.Questions)] = a
+	}
+	for i := n - 1; i >= 0; i-- {
+		for text, a := range open {
+			if strings.Contains(text, fmt.Sprintf("Which store %d?", i)) {
+				a.Answer(fmt.Sprintf(`[{"id":"q1","selected":[],"custom":"number %d"}]`, i))
+			}
+		}
+	}
+	hooks.Wait()
+	for i := range n {
+		if want := fmt.Sprintf(`"answers":{"Which store %d?":"number %d"}`, i, i); !strings.Contains(outs[i].String(), want) {
+			t.Errorf("hook %d wrote %q, want %s", i, &outs[i], want)
 		}
 	}
 	if got := r.hook(works); got != "" {

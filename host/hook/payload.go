@@ -30,7 +30,7 @@ type payload struct {
 	Loops   int    // the same, counted (Cursor)
 	Status  string // how the turn ended (Cursor)
 	Helper  bool   // a helper of the agent, with its session
-	Stamped bool   // has a timestamp
+	Stamped bool   // has a timestamp, and no transcript
 	Cursor  bool   // Cursor says so
 	Camel   bool   // the older spelling of Copilot
 }
@@ -55,6 +55,7 @@ type wirePayload struct {
 	Status         string          `json:"status"`
 	AgentID        string          `json:"agent_id"`
 	Timestamp      json.RawMessage `json:"timestamp"`
+	Transcript     string          `json:"transcript_path"`
 	CursorVersion  string          `json:"cursor_version"`
 }
 
@@ -75,7 +76,7 @@ func readPayload(in io.Reader) (payload, error) {
 		Session: first(w.SessionID, w.SessionIDCamel, w.Conversation), Event: first(w.Event, w.EventCamel), CWD: w.CWD,
 		Tool: first(w.Tool, w.ToolCamel), CallID: first(w.CallID, w.CallIDCamel), Input: w.Input,
 		Active: w.Active || w.Loops > 0, Loops: w.Loops, Status: w.Status, Helper: w.AgentID != "",
-		Stamped: w.Timestamp != nil, Cursor: w.CursorVersion != "" || w.Conversation != "",
+		Stamped: w.Timestamp != nil && w.Transcript == "", Cursor: w.CursorVersion != "" || w.Conversation != "",
 		Camel: w.SessionID == "" && w.SessionIDCamel != "",
 	}
 	if p.Input == nil {
