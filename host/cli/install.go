@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -13,6 +14,9 @@ import (
 	"meanwhile/host/hook"
 	"meanwhile/host/install"
 )
+
+// versionWithin is how long an agent's program may take to name its version.
+const versionWithin = 10 * time.Second
 
 // installFlags are what install, uninstall and doctor share.
 type installFlags struct {
@@ -45,7 +49,15 @@ func (f *installFlags) options(cmd *cobra.Command, agent string) (install.Option
 	if err != nil {
 		return o, fmt.Errorf("the working directory: %w", err)
 	}
-	o.Place = install.Place{Home: home, Dir: dir, Env: os.Getenv}
+	o.Place = install.Place{Home: home, Dir: dir, Env: os.Getenv, Version: func(program string) string {
+		ctx, cancel := context.WithTimeout(cmd.Context(), versionWithin)
+		defer cancel()
+		out, err := exec.CommandContext(ctx, program, "--version").Output()
+		if err != nil {
+			return "" // it is not there, or says nothing
+		}
+		return string(out)
+	}}
 	o.Command = programName(o.Scope)
 	for _, name := range []string{"data", "config"} {
 		if flag := cmd.Flags().Lookup(name); flag.Changed {

@@ -34,6 +34,9 @@ type Place struct {
 	Dir  string // the project's directory
 	// Env looks up a variable that moves an agent's settings; nil: none is set.
 	Env func(string) string
+	// Version is what an agent's program says when it is asked for its version,
+	// or ""; nil: nobody asks. Only an agent whose versions differ here is asked.
+	Version func(program string) string
 }
 
 func (p Place) env(name, def string) string {
@@ -281,8 +284,7 @@ func cursor() agent {
 }
 
 // opencode is as in opencode.ai/docs/mcp-servers: its second version keeps
-// servers under mcp.servers, the first under mcp itself. A file says by what is
-// in it which one reads it.
+// servers under mcp.servers, the first under mcp itself.
 func opencode() agent {
 	return agent{
 		name: "opencode",
@@ -295,7 +297,7 @@ func opencode() agent {
 			servers, server := []string{"mcp", "servers"}, func(command string, args []string) any {
 				return fields("type", "local", "command", append([]string{command}, args...))
 			}
-			if firstOpencode(path) {
+			if firstOpencode(p, path) {
 				servers = servers[:1]
 				server = func(command string, args []string) any {
 					return fields("type", "local", "command", append([]string{command}, args...), "enabled", true)
@@ -308,16 +310,23 @@ func opencode() agent {
 	}
 }
 
-// firstOpencode reports a file with servers of opencode's first version.
-func firstOpencode(path string) bool {
+// firstOpencode reports whether opencode's first version reads a file: by where
+// the file has servers, and without any by the program that is installed.
+func firstOpencode(p Place, path string) bool {
 	src, err := readFile(path)
 	if err != nil {
 		return false
 	}
 	root, err := parse(src)
-	if err != nil || root == nil {
+	if err != nil {
+		return false // reported when the file is edited
+	}
+	if mcp := root.get("mcp"); mcp != nil && len(mcp.members) > 0 {
+		return mcp.get("servers") == nil
+	}
+	if p.Version == nil {
 		return false
 	}
-	mcp := root.get("mcp")
-	return mcp != nil && len(mcp.members) > 0 && mcp.get("servers") == nil
+	version := strings.TrimPrefix(strings.TrimSpace(p.Version("opencode")), "v")
+	return strings.HasPrefix(version, "0.") || strings.HasPrefix(version, "1.")
 }

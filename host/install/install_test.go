@@ -371,15 +371,19 @@ func TestKeepsModeAndLink(t *testing.T) {
 // The two versions of opencode keep servers in two places.
 func TestOpencodeVersions(t *testing.T) {
 	for _, tc := range []struct {
-		name, text string
-		path       []string
+		name, text, version string
+		path                []string
 	}{
 		{name: "new", text: `{}`, path: []string{"mcp", "servers", "meanwhile"}},
+		{name: "new, second installed", text: `{}`, version: "2.0.3\n", path: []string{"mcp", "servers", "meanwhile"}},
+		{name: "new, first installed", text: `{"mcp":{}}`, version: "1.14.0\n", path: []string{"mcp", "meanwhile"}},
+		{name: "the file decides", text: `{"mcp":{"servers":{"x":{"type":"local","command":["x"]}}}}`, version: "1.14.0", path: []string{"mcp", "servers", "meanwhile"}},
 		{name: "second", text: `{"mcp":{"servers":{}}}`, path: []string{"mcp", "servers", "meanwhile"}},
 		{name: "first", text: `{"mcp":{"files":{"type":"local","command":["files"]}}}`, path: []string{"mcp", "meanwhile"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			o := options(t, "opencode", Project)
+			o.Place.Version = func(string) string { return tc.version }
 			path := filepath.Join(o.Place.Dir, "opencode.json")
 			save(t, path, tc.text)
 			mustInstall(t, o)
@@ -391,6 +395,13 @@ func TestOpencodeVersions(t *testing.T) {
 			got, _ := root.at(tc.path).decode(src).(map[string]any)
 			if d := cmp.Diff([]any{"meanwhile", "mcp"}, got["command"]); d != "" {
 				t.Errorf("(-want +got):\n%s\n%s", d, src)
+			}
+			if again, err := Install(o); err != nil || len(again.Changes) != 0 {
+				t.Errorf("the second installation changes\n%s%v", again.Diff(), err)
+			}
+			mustUninstall(t, o)
+			if got, _ := os.ReadFile(path); string(got) != tc.text {
+				t.Errorf("uninstalled: %s", got)
 			}
 		})
 	}
