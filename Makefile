@@ -21,7 +21,7 @@ MODULE_SRC := go.mod go.sum $(call go_in,shared wasm/client)
 PAGE_SRC   := $(wildcard web/*.json web/*.ts web/*.html) $(shell find web/src web/public -type f 2>/dev/null)
 HOST_SRC   := go.mod go.sum $(call go_in,shared wasm host web) $(shell find host -type f ! -name '*.go' ! -path '*/testdata/*' 2>/dev/null)
 
-.PHONY: build run test clean static go race web e2e sim
+.PHONY: kill build run test clean static go race web e2e sim
 
 build: $(HOST)
 
@@ -90,6 +90,11 @@ sim:
 			-seeds $$((($(SEEDS) + n - 1) / n)) -first $$(($(FIRST) + i)) -every $$n > bin/sim.$$i.log 2>&1 & pids+=($$!); \
 	done; bad=0; for pid in $${pids[@]}; do wait $$pid || bad=1; done; \
 	grep -hv '^=== \|--- PASS: TestSim/\|^ok\|^PASS' bin/sim.*.log; exit $$bad
+
+# How often the real program is killed under load and what it promised looked for.
+N ?= 200
+kill: build
+	go test ./host/internal/crash -run TestKill -v -kills $(N) -binary $(CURDIR)/$(HOST) -timeout 0
 
 clean:
 	rm -rf bin web/node_modules $(MCP_CLIENT)/node_modules
