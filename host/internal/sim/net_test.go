@@ -56,8 +56,9 @@ func (p *pipe) push(ctx context.Context, frame []byte, bound int) error {
 			p.mu.Unlock()
 			return nil
 		case p.dead != nil:
+			err := p.dead
 			p.mu.Unlock()
-			return p.dead
+			return err
 		case p.end != nil:
 			p.mu.Unlock()
 			return io.ErrClosedPipe
@@ -87,8 +88,9 @@ func (p *pipe) pop() ([]byte, error) {
 	for {
 		p.mu.Lock()
 		if p.dead != nil {
+			err := p.dead
 			p.mu.Unlock()
-			return nil, p.dead
+			return nil, err
 		}
 		wait := time.Duration(-1)
 		if len(p.frames) > 0 {
@@ -104,8 +106,9 @@ func (p *pipe) pop() ([]byte, error) {
 				return f, nil
 			}
 		} else if p.end != nil {
+			err := p.end
 			p.mu.Unlock()
-			return nil, p.end
+			return nil, err
 		}
 		bell := p.bell
 		p.mu.Unlock()

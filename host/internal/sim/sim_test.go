@@ -19,7 +19,7 @@ var (
 )
 
 // quickFor bounds TestSim in an ordinary test run.
-const quickFor = 10 * time.Second
+const quickFor = 8 * time.Second
 
 // TestSim runs seeds. A failure names its seed.
 func TestSim(t *testing.T) {
