@@ -32,6 +32,12 @@ export interface Environment {
   version: string;
   window: Window & typeof globalThis;
   openSocket?: (url: string, protocol: string) => Socket;
+  /** The host's origin, for a place that the host does not serve itself; absent: the page's own. */
+  base?: string;
+  /** What the host calls this client; absent: "page". */
+  name?: string;
+  /** False where a reload brings no other module; absent: true. */
+  reloads?: boolean;
 }
 
 export interface LinkInfo {
@@ -71,10 +77,9 @@ export class App {
       stringsFor(this.preferences.value.language, window.navigator.languages),
     );
     this.route = signal<Route>(parseRoute(window.location.hash));
-    const { protocol, host } = window.location;
     this.#link = new Link({
-      url: `${protocol === "https:" ? "wss:" : "ws:"}//${host}/rpc`,
-      client: { name: "page", version: env.version },
+      url: socketUrl(env.base ?? `${window.location.protocol}//${window.location.host}`),
+      client: { name: env.name ?? "page", version: env.version },
       token: () => keys.token,
       serve: (incoming) => {
         if (incoming.method === "user-questions/request" && this.#driver) {
@@ -97,6 +102,13 @@ export class App {
     this.#listen();
     await this.#startModule();
     if (this.#env.keys.token !== undefined && !this.fatal.value) this.#link.start();
+  }
+
+  /** Lets go of the connection and the module: what it showed is taken from the page. */
+  stop(): void {
+    this.#link.stop();
+    this.#driver?.stop();
+    this.#driver = undefined;
   }
 
   // ── what a person does ────────────────────────────────────────────────────────────────────
@@ -189,7 +201,7 @@ export class App {
     const outcome = await exchange(
       code,
       deviceLabel(this.#env.window.navigator.userAgent),
-      this.#env.window.fetch.bind(this.#env.window),
+      (path, init) => this.#env.window.fetch(`${this.#env.base ?? ""}${path}`, init),
     );
     if ("refused" in outcome) {
       this.signIn.value = outcome.refused;
@@ -203,7 +215,7 @@ export class App {
   signOut(): void {
     const token = this.#env.keys.token;
     this.#env.keys.token = undefined;
-    if (token !== undefined) revoke(token, this.#env.window);
+    if (token !== undefined) revoke(token, this.#env.window, this.#env.base);
     this.#link.stop("signedOut");
   }
 
@@ -241,7 +253,7 @@ export class App {
       post: (method, params, signal) => {
         const token = keys.token;
         if (token === undefined) return Promise.reject(new Error("not signed in"));
-        return post(method, params, { url: "/rpc", token, signal });
+        return post(method, params, { url: `${this.#env.base ?? ""}/rpc`, token, signal });
       },
       onDirty: (names, soon) => this.store.dirty(names, soon),
       onShown: (effect) => this.#shown(effect),
@@ -283,7 +295,7 @@ export class App {
       protocol: welcome.protocol,
       sha256: welcome.moduleSha256,
       // Outside a secure context the browser computes no digest, and then the builds count as one.
-      build: { sha256: this.#moduleSha || welcome.moduleSha256, reload: true },
+      build: { sha256: this.#moduleSha || welcome.moduleSha256, reload: this.#env.reloads ?? true },
     });
   }
 
@@ -387,6 +399,10 @@ export class App {
       }
     });
   }
+}
+
+function socketUrl(base: string): string {
+  return `${base.replace(/^http/, "ws")}/rpc`;
 }
 
 function isVisible(window: Window): boolean {

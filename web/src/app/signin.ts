@@ -74,9 +74,9 @@ export async function exchange(
 }
 
 /** Tells the host to forget the token. This device has forgotten it already, whatever comes back. */
-export function revoke(token: string, window: Window): void {
+export function revoke(token: string, window: Window, base = ""): void {
   window
-    .fetch("/auth/logout", {
+    .fetch(`${base}/auth/logout`, {
       method: "POST",
       headers: { authorization: `Bearer ${token}` },
       credentials: "omit",

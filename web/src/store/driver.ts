@@ -37,7 +37,7 @@ export interface DriverOptions {
   clock: Clock;
   items: { set(key: string, value: string): void; remove(key: string): void };
   /** The connection, while there is one. */
-  peer: () => Peer | undefined;
+  peer: () => Pick<Peer, "call"> | undefined;
   post: (method: string, params: unknown, signal: AbortSignal) => Promise<unknown>;
   onDirty: (names: readonly string[], soon: boolean) => void;
   onShown: (effect: Shown) => void;

@@ -4,7 +4,7 @@ import type { TargetedKeyboardEvent, VNode } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { agentName, type Card } from "../protocol/view.ts";
 import { AnsweredBody, EndedBody, QueuedBody } from "./after.tsx";
-import { useApp, useCard, useStrings } from "./context.ts";
+import { focusedNear, useApp, useCard, useStrings } from "./context.ts";
 import { CountdownLine } from "./countdown.tsx";
 import { Icon } from "./icons.tsx";
 import { cardKey } from "./keys.ts";
@@ -38,7 +38,7 @@ export function CardPanel({ cardKey: key, docked, onHide }: Props): VNode | null
   useEffect(() => {
     if (asked === 0 || !known) return;
     const root = section.current;
-    if (!root || root.contains(document.activeElement)) return;
+    if (!root || root.contains(focusedNear(root))) return;
     const first = mayFocus ? firstControl(root) : undefined;
     (first ?? root.querySelector<HTMLElement>("h2"))?.focus();
     root.scrollIntoView({ block: "nearest" });
@@ -159,7 +159,8 @@ function AnswerSurface({ card, children }: { card: Card; children: VNode }): VNo
       onFocusOut={() => {
         // Focus that moves within the form passes through nothing for a moment.
         setTimeout(() => {
-          if (!inside.current || form.current?.contains(document.activeElement)) return;
+          const root = form.current;
+          if (!inside.current || root?.contains(focusedNear(root))) return;
           inside.current = false;
           app.act(key, { act: "blur" });
         }, 0);

@@ -49,10 +49,17 @@ export function useLastFocus(within: RefObject<HTMLElement | null>): RefObject<b
   const inside = useRef(false);
   useEffect(() => {
     const onFocus = (event: FocusEvent): void => {
-      inside.current = within.current?.contains(event.target as Node) ?? false;
+      // Inside a shadow tree the target that the document sees is the tree's host.
+      inside.current = within.current?.contains(event.composedPath()[0] as Node) ?? false;
     };
     document.addEventListener("focusin", onFocus);
     return () => document.removeEventListener("focusin", onFocus);
   }, [within]);
   return inside;
+}
+
+/** The element in focus, also inside a shadow tree, where the document only knows the tree's host. */
+export function focusedNear(element: Element): Element | null {
+  const root = element.getRootNode();
+  return root instanceof Document || root instanceof ShadowRoot ? root.activeElement : null;
 }
