@@ -88,6 +88,15 @@ func TestSameTextTwiceIsAnsweredInWords(t *testing.T) {
 	}
 }
 
+func TestLongAnswerInAReasonIsNamed(t *testing.T) {
+	input := strings.Replace(strings.Replace(asksIt, "AskUserQuestion", "request_user_input", 1), `"tool_use_id"`, `"turn_id":"t","tool_use_id"`, 1)
+	h := newScript(t, map[string]any{"userQuestions/ask": `{"status":"answered","callId":"c1","messageId":"m1","answers":[{"id":"q1","selected":[],"custom":"` + strings.Repeat("x", 2*contextMax) + `"}]}`})
+	out, _ := serve(t, "codex", input, t.TempDir(), h)
+	if !strings.Contains(out, "meanwhile await c1 --session 'codex:s1'") || len(out) > 1000 {
+		t.Errorf("wrote %d bytes: %.300s", len(out), out)
+	}
+}
+
 func TestNotesAreBoundedAndSwept(t *testing.T) {
 	dir := t.TempDir()
 	old := filepath.Join(dir, "old"+noteSuffix)
@@ -126,5 +135,28 @@ func TestNotesAreBoundedAndSwept(t *testing.T) {
 	n.close()
 	if n, err = openNote(dir, "k"); err != nil || !n.empty() {
 		t.Errorf("got %+v, %v", n, err)
+	}
+}
+
+// The shapes of the native tools, and the same question in the host's.
+func TestReadNative(t *testing.T) {
+	for _, tc := range []struct {
+		name, input string
+		want        []question
+	}{
+		{name: "bare, with choices", input: `{"question":"Which?","choices":["A, or B","C"]}`,
+			want: []question{{ID: "q1", Question: "Which?", Options: []option{{Label: "A, or B"}, {Label: "C"}}}}},
+		{name: "arguments as a text", input: `"{\"question\":\"Which?\"}"`, want: []question{{ID: "q1", Question: "Which?"}}},
+		{name: "with an id", input: `{"questions":[{"id":"store","question":"Which?","options":[{"label":"A","description":"d","preview":"x"}]}]}`,
+			want: []question{{ID: "store", Question: "Which?", Options: []option{{Label: "A", Description: "d"}}}}},
+		{name: "yes or no", input: `{"questions":[{"question":"Go?","type":"yesno"},{"question":"Why?","type":"text"}]}`,
+			want: []question{{ID: "q1", Question: "Go?", Options: []option{{Label: "Yes"}, {Label: "No"}}}, {ID: "q2", Question: "Why?"}}},
+		{name: "several may be chosen", input: `{"questions":[{"question":"Which?","multi_select":true},{"question":"What?","multiSelect":true}]}`,
+			want: []question{{ID: "q1", Question: "Which?", MultiSelect: true}, {ID: "q2", Question: "What?", MultiSelect: true}}},
+	} {
+		got, err := readNative([]byte(tc.input))
+		if d := cmp.Diff(tc.want, got); d != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", tc.name, err, d)
+		}
 	}
 }

@@ -403,7 +403,11 @@ func (r *runner) answered(callID string, qs []question, answers []projection.Ans
 			return specific(r.p.Event, object{"permissionDecision": "allow", "updatedInput": json.RawMessage(input)})
 		}
 	}
-	return r.d.refuse(r.p, answeredReason(callID, qs, answers))
+	reason := answeredReason(callID, qs, answers)
+	if n := r.size(reason); n > contextMax {
+		reason = r.longReason(callID, n)
+	}
+	return r.d.refuse(r.p, reason)
 }
 
 // refusal reads a business error of the host; code is "" for any other.

@@ -34,9 +34,10 @@ type nativeQuestion struct {
 	ID       string            `json:"id"`
 	Question string            `json:"question"`
 	Header   string            `json:"header"`
+	Type     string            `json:"type"`
 	Options  []json.RawMessage `json:"options"` // objects, or labels alone
 	Choices  []json.RawMessage `json:"choices"`
-	// MultiSelect is found under multi_select too, by its other tag.
+	// Both spellings are in use.
 	MultiSelect bool `json:"multiSelect"`
 	MultiSnake  bool `json:"multi_select"`
 }
@@ -79,6 +80,9 @@ func readNative(input json.RawMessage) ([]question, error) {
 				}
 			}
 			q.Options = append(q.Options, o)
+		}
+		if n.Type == "yesno" && len(q.Options) == 0 { // Gemini
+			q.Options = []option{{Label: "Yes"}, {Label: "No"}}
 		}
 		out = append(out, q)
 	}

@@ -194,6 +194,12 @@ func answeredReason(callID string, qs []question, answers []projection.Answer) s
 	return "The question was answered, through Meanwhile (callId " + callID + "); the tool's own dialog was not needed and did not open. This is its result:\n" + pairs(wire, answers)
 }
 
+// longReason names an answer that is too long for a reason.
+func (r *runner) longReason(callID string, size int) string {
+	return fmt.Sprintf("The question was answered, through Meanwhile (callId %s); the tool's own dialog was not needed and did not open. Its result, about %d characters, is printed by the command\n%s",
+		callID, size, r.command("await", callID))
+}
+
 func pendingReason(callID string, window time.Duration, shown *bool) string {
 	text := "Nothing was answered within " + span(window) + "."
 	if shown != nil && !*shown {
