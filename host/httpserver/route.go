@@ -103,6 +103,10 @@ func (s *Server) guard(doors []Route) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		route := doors[0]
+		if s.shareWith(w.Header(), r) && preflight(r) {
+			s.servePreflight(w, r, methods)
+			return
+		}
 		if i := slices.IndexFunc(doors, func(d Route) bool { return slices.Contains(d.Methods, r.Method) }); i > 0 {
 			route = doors[i]
 		}

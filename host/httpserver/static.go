@@ -108,7 +108,7 @@ func (s *Server) serveStatic(w http.ResponseWriter, r *http.Request, _ *auth.Tok
 	}
 	h := w.Header()
 	h.Set("Content-Type", a.kind)
-	h.Set("Vary", "Accept-Encoding")
+	h.Add("Vary", "Accept-Encoding")
 	h.Set("Cache-Control", "no-cache")
 	if a.fixed {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
