@@ -37,7 +37,8 @@ func newAnswer() *cobra.Command {
 			"no such right, for an agent that runs commands could answer itself.\n\n" +
 			"A line is the number of an option (several, apart by spaces, where more than one may be chosen), or an\n" +
 			"option's exact label, or = and your own words, or /skip. Without options the line is the answer.\n" +
-			"While the command runs, the question's window stands still. Nothing that is not sent counts.\n\n" +
+			"While the command runs, the question's window stands still. Nothing that is not sent counts. A terminal\n" +
+			"takes some 4000 bytes a line; pipe a longer answer in.\n\n" +
 			"Exit codes: 0 the answer was taken · 1 it failed, nothing was sent · 2 wrong command line ·\n" +
 			"5 somebody else answered, or the question is gone: your answer is printed and not lost.",
 		Args: exactly(2),
