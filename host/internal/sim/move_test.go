@@ -73,14 +73,16 @@ func (w *World) move() {
 	p := w.pages[d.pick(len(w.pages))]
 	id := w.sessions[d.pick(len(w.sessions))]
 	switch n := d.pick(100); {
-	case n < 60:
+	case n < 56:
 		p.live()
 		if d.in(5) { // another one at the same instant
 			w.pages[d.pick(len(w.pages))].live()
 		}
-	case n < 68:
+	case n < 64:
+		w.race(p, id)
+	case n < 70:
 		w.network(p)
-	case n < 72:
+	case n < 74:
 		w.notef("%s reloads", p.name)
 		p.reload()
 	case n < 80:
@@ -106,6 +108,51 @@ func (w *World) move() {
 		w.lifecycle(id)
 	default:
 		time.Sleep(d.upTo(time.Minute))
+	}
+}
+
+// race has everybody who sees one ask answer it at the same instant, while
+// something else may befall it.
+func (w *World) race(p *page, id string) {
+	d := w.dice
+	p.mu.Lock()
+	var keys []string
+	for _, c := range p.look(`{"view":"cards"}`).Get("cards").Items() {
+		if g := c.Get("group").Text(); g == "needs" || g == "late" {
+			keys = append(keys, c.Get("key").Text())
+		}
+	}
+	p.mu.Unlock()
+	if len(keys) == 0 {
+		return
+	}
+	key := keys[d.pick(len(keys))]
+	for _, other := range w.pages {
+		if d.in(4) {
+			continue
+		}
+		other.mu.Lock()
+		if other.card(key).Get("submit").True() {
+			other.fill(key)
+			other.act(key, "submit", "")
+		}
+		other.mu.Unlock()
+	}
+	switch d.pick(8) {
+	case 0:
+		time.Sleep(d.upTo(2 * latencyMax)) // the answers are on their way, or just there
+		go w.admin("session/cancel", map[string]any{"sessionId": sessionOf(key)})
+	case 1:
+		time.Sleep(d.upTo(2 * latencyMax))
+		w.process()
+	case 2:
+		time.Sleep(d.upTo(2 * latencyMax))
+		w.network(p)
+	case 3:
+		time.Sleep(d.upTo(2 * latencyMax))
+		p.reload()
+	case 4:
+		w.discard(id)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 
 // Limits of a run.
 const (
-	movesMin, movesMax = 20, 120
+	movesMin, movesMax = 20, 150
 	problemsMax        = 8
 	sessionsMax        = 5
 )
