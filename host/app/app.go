@@ -22,6 +22,7 @@ import (
 	"meanwhile/host/gateway/wsconn"
 	"meanwhile/host/httpserver"
 	"meanwhile/host/metrics"
+	"meanwhile/host/notify"
 	"meanwhile/host/outside"
 	"meanwhile/host/question"
 	"meanwhile/host/remotes"
@@ -56,6 +57,7 @@ type App struct {
 	agents    *agent.Registry
 	questions *question.Service
 	outside   *outside.Service
+	notify    *notify.Service
 	server    *httpserver.Server
 	address   net.Addr
 	serving   sync.WaitGroup
@@ -133,12 +135,17 @@ func (a *App) LoginURL() string { return a.loginURL(a.codes.Issue()) }
 
 // loginURL puts the code into the fragment, which browsers do not send: it
 // reaches no log and no Referer.
-func (a *App) loginURL(code string) string {
-	scheme := "http"
-	if a.cfg.HTTP.TLSCert != "" {
-		scheme = "https"
+func (a *App) loginURL(code string) string { return a.pageURL() + "/#code=" + code }
+
+// pageURL is where a browser finds the page, without a slash at its end.
+func (a *App) pageURL() string {
+	switch {
+	case a.cfg.HTTP.PublicURL != "":
+		return a.cfg.HTTP.PublicURL
+	case a.cfg.HTTP.TLSCert != "":
+		return "https://" + a.reachable()
 	}
-	return scheme + "://" + a.reachable() + "/#code=" + code
+	return "http://" + a.reachable()
 }
 
 // reachable is the address in a form that a browser can open and the gate lets
@@ -249,8 +256,11 @@ func (a *App) openServices(context.Context) error {
 		},
 		Changed: a.note,
 	})
+	if a.notify, err = notify.Open(a.notifyOptions()); err != nil {
+		return err
+	}
 	a.questions = question.New(question.Options{
-		Emit:      remotes.Emit(a.gateway),
+		Emit:      a.notify.Watch(remotes.Emit(a.gateway)),
 		Validator: a.module,
 		Agents:    a.agents,
 		MaxHold:   a.cfg.Questions.MaxHold,
@@ -267,9 +277,10 @@ func (a *App) openServices(context.Context) error {
 	})
 	remotes.Bind(a.gateway, remotes.Options{
 		Sessions: a.sessions, Agents: a.agents, Questions: a.questions, Outside: a.outside,
-		Tokens: a.tokens, Codes: a.codes, LoginURL: a.loginURL, Backup: a.store.Backup,
+		Tokens: a.tokens, Codes: a.codes, Notify: a.notify, LoginURL: a.loginURL, Backup: a.store.Backup,
 	})
 	a.tokens.OnRevoke(a.gateway.DropToken)
+	a.tokens.OnRevoke(a.notify.DropToken)
 
 	// Undone from the last: the questions stand still before a socket ends or a
 	// tool is cut, or a lost claim and a cancelled call would settle them.
@@ -277,6 +288,7 @@ func (a *App) openServices(context.Context) error {
 	a.onClose(func(context.Context) error { a.outside.Close(); return nil })
 	a.onClose(func(context.Context) error { a.gateway.Close(); return nil })
 	a.onClose(func(context.Context) error { a.questions.Close(); return nil })
+	a.onClose(func(context.Context) error { a.notify.Close(); return nil })
 	return nil
 }
 

@@ -29,12 +29,12 @@ func newServe() *cobra.Command {
 			"A stopping host records nothing for questions that are open: they are there again when it returns.\n\n" +
 			"Each setting is taken from its flag, else from the environment (MEANWHILE_ASK_TIMEOUT for ask.timeout),\n" +
 			"else from the settings file, else from the default. Keys of model providers come from the environment\n" +
-			"only: DEEPSEEK_API_KEY or OPENAI_API_KEY.",
+			"only: DEEPSEEK_API_KEY or OPENAI_API_KEY. notify.webhook_secret and notify.ntfy_token have no flag.",
 		Args: exactly(0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			src := config.Sources{Flags: map[string]string{}, File: cmd.Flags().Lookup("config").Value.String()}
 			for _, s := range settings {
-				if flag := cmd.Flags().Lookup(s.Flag); flag.Changed {
+				if flag := cmd.Flags().Lookup(s.Flag); flag != nil && flag.Changed {
 					src.Flags[s.Key] = flag.Value.String()
 				}
 			}
@@ -49,9 +49,11 @@ func newServe() *cobra.Command {
 		},
 	}
 	for _, s := range settings {
-		if s.Bool() {
+		switch {
+		case s.Flag == "": // from the environment or the file only
+		case s.Bool():
 			c.Flags().Bool(s.Flag, s.Default == "true", s.Help)
-		} else {
+		default:
 			c.Flags().String(s.Flag, s.Default, s.Help)
 		}
 	}

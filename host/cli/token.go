@@ -3,15 +3,19 @@ package cli
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/url"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"meanwhile/host/jsonrpc"
+	"meanwhile/host/qr"
 )
 
 func newLogin() *cobra.Command {
+	var draw bool
 	c := &cobra.Command{
 		Use:   "login",
 		Short: "Print a fresh link that signs a browser in, once",
@@ -25,12 +29,29 @@ func newLogin() *cobra.Command {
 					return err
 				}
 				fmt.Fprintln(cmd.OutOrStdout(), out.URL)
+				if !draw {
+					return nil
+				}
+				code, err := qr.Encode(out.URL)
+				if err != nil {
+					return err
+				}
+				fmt.Fprint(cmd.OutOrStdout(), code.Terminal())
+				if u, err := url.Parse(out.URL); err == nil && loopback(u.Hostname()) {
+					fmt.Fprintln(cmd.ErrOrStderr(), "This address works on this machine alone. For a phone, start the host with --public-url, see docs/phone.md.")
+				}
 				return nil
 			})
 		},
 	}
+	c.Flags().BoolVar(&draw, "qr", false, "draw the link as a QR code too, for a phone")
 	hostFlags(c)
 	return c
+}
+
+func loopback(name string) bool {
+	ip := net.ParseIP(name)
+	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 func newToken() *cobra.Command {

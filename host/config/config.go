@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,7 @@ type Config struct {
 	HTTP      HTTP
 	Ask       Ask
 	Questions Questions
+	Notify    Notify
 	Model     Model
 	Bash      Bash
 	WebFetch  Limit
@@ -37,6 +39,22 @@ type HTTP struct {
 	TLSKey  string   // PEM file; given with TLSCert
 	Hosts   []string // further names the host answers to; none = loopback names
 	Origins []string // further origins that may connect, such as an extension's
+	// PublicURL is where a browser finds the page when something stands before
+	// this host, such as a proxy that ends TLS; its name is among Hosts, and its
+	// origin among Origins. "" = the listener's own address.
+	PublicURL string
+}
+
+// Notify is how people are told who do not look at the page.
+type Notify struct {
+	Webhook       string        // address that gets signed posts; "" = none
+	WebhookSecret Secret        // needed with Webhook
+	Ntfy          string        // address of an ntfy topic; "" = none
+	NtfyToken     Secret        // "" = none
+	Text          bool          // the text of questions may leave the host
+	Delay         time.Duration // how long somebody at the page has first; 0 = none
+	AllowPrivate  bool          // push endpoints and redirects may lead to private addresses
+	Contact       string        // https or mailto, for push services; "" = PublicURL
 }
 
 // LogFormat is the form of a log line.
@@ -195,6 +213,14 @@ func finish(c Config, from map[string]string, env func(string) (string, bool)) (
 			return Config{}, &Error{Key: longest, Source: from[longest], Value: l.TimeoutMax.String(),
 				Fix: fmt.Sprintf("is shorter than %s (%v from %s): raise it", own, l.Timeout, from[own])}
 		}
+	}
+	if c.Notify.Webhook != "" && c.Notify.WebhookSecret == "" {
+		return Config{}, &Error{Key: "notify.webhook", Source: from["notify.webhook"], Value: c.Notify.Webhook,
+			Fix: "needs a secret that its posts are signed with: set MEANWHILE_NOTIFY_WEBHOOK_SECRET, or notify.webhook_secret in the settings file"}
+	}
+	if u, err := url.Parse(c.HTTP.PublicURL); err == nil && u.Host != "" {
+		c.HTTP.Hosts = append(c.HTTP.Hosts, u.Host)
+		c.HTTP.Origins = append(c.HTTP.Origins, u.Scheme+"://"+u.Host)
 	}
 	deepseek, _ := env("DEEPSEEK_API_KEY")
 	openai, _ := env("OPENAI_API_KEY")

@@ -18,7 +18,7 @@ const askTimeoutMax = 2147483
 // Setting describes one setting, for flags and help.
 type Setting struct {
 	Key     string
-	Flag    string
+	Flag    string // "" = none: a secret on a command line is seen by others
 	Default string // as text; "" = none, or depends on the machine
 	Help    string
 
@@ -92,6 +92,49 @@ func settings() []Setting {
 				if u, err := url.Parse(o); err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" || strings.Contains(o, "*") {
 					return "holds " + strconv.Quote(o) + ", which is no origin: write scheme://host[:port] without a path"
 				}
+			}
+			return ""
+		}},
+		{Key: "http.public_url", Flag: "public-url", Help: "where browsers find the page behind a proxy, such as https://box.example", set: func(c *Config, v string) string {
+			u, err := url.Parse(v)
+			if v != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "") {
+				return "is not the address of a page: write https://name[:port] without a path"
+			}
+			c.HTTP.PublicURL = strings.TrimRight(strings.ToLower(v), "/")
+			return ""
+		}},
+		{Key: "notify.webhook", Flag: "notify-webhook", Help: "address that gets a signed post for each question", set: func(c *Config, v string) string {
+			c.Notify.Webhook = v
+			return webAddress(v)
+		}},
+		{Key: "notify.webhook_secret", Help: "secret of the webhook's signatures", set: func(c *Config, v string) string {
+			c.Notify.WebhookSecret = Secret(v)
+			return ""
+		}},
+		{Key: "notify.ntfy", Flag: "notify-ntfy", Help: "ntfy topic that is told of questions, such as https://ntfy.example/topic", set: func(c *Config, v string) string {
+			c.Notify.Ntfy = v
+			if u, err := url.Parse(v); v != "" && err == nil && strings.Trim(u.Path, "/") == "" {
+				return "names no topic: write https://server/topic"
+			}
+			return webAddress(v)
+		}},
+		{Key: "notify.ntfy_token", Help: "access token of the ntfy server", set: func(c *Config, v string) string {
+			c.Notify.NtfyToken = Secret(v)
+			return ""
+		}},
+		{Key: "notify.text", Flag: "notify-text", Default: "false", Help: "let the text of questions leave the host in notifications", set: func(c *Config, v string) string {
+			return toggle(v, &c.Notify.Text)
+		}},
+		{Key: "notify.delay", Flag: "notify-delay", Default: "10s", Help: "how long somebody at the page has before others are told (0 = at once)", set: func(c *Config, v string) string {
+			return duration(v, 0, &c.Notify.Delay)
+		}},
+		{Key: "notify.allow_private", Flag: "notify-allow-private", Default: "false", Help: "let push endpoints and redirects lead to private addresses", set: func(c *Config, v string) string {
+			return toggle(v, &c.Notify.AllowPrivate)
+		}},
+		{Key: "notify.contact", Flag: "notify-contact", Help: "mailto: or https: address that push services see (default: the public URL)", set: func(c *Config, v string) string {
+			c.Notify.Contact = v
+			if v != "" && !strings.HasPrefix(v, "mailto:") && !strings.HasPrefix(v, "https://") {
+				return "is no contact: write mailto:you@example.org or https://…"
 			}
 			return ""
 		}},
@@ -212,6 +255,22 @@ func duration(v string, least time.Duration, to *time.Duration) string {
 		return "is not a duration: write one such as 90s or 10m"
 	}
 	*to = d
+	return ""
+}
+
+func toggle(v string, to *bool) string {
+	on, err := strconv.ParseBool(v)
+	if err != nil {
+		return "is not a switch: write true or false"
+	}
+	*to = on
+	return ""
+}
+
+func webAddress(v string) string {
+	if u, err := url.Parse(v); v != "" && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
+		return "is not an address: write https://…"
+	}
 	return ""
 }
 

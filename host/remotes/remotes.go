@@ -9,6 +9,7 @@ import (
 	"meanwhile/host/auth"
 	"meanwhile/host/gateway"
 	"meanwhile/host/jsonrpc"
+	"meanwhile/host/notify"
 	"meanwhile/host/outside"
 	"meanwhile/host/question"
 	"meanwhile/host/session"
@@ -33,6 +34,7 @@ type Options struct {
 	Outside   *outside.Service
 	Tokens    *auth.Tokens
 	Codes     *auth.Codes
+	Notify    *notify.Service
 	// Backup writes everything the host holds, as it is at one instant.
 	Backup func(ctx context.Context, w io.Writer) error
 	// LoginURL is the link that signs a browser in with a code.
@@ -46,6 +48,7 @@ func Bind(g *gateway.Gateway, o Options) {
 	bindOutside(g, o)
 	bindTokens(g, o)
 	bindBackup(g, o)
+	bindNotify(g, o)
 }
 
 // unary is a route whose params are decoded strictly.

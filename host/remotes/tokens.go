@@ -5,6 +5,7 @@ import (
 
 	"meanwhile/host/auth"
 	"meanwhile/host/gateway"
+	"meanwhile/host/qr"
 )
 
 type tokenParams struct {
@@ -34,7 +35,22 @@ type revokeParams struct {
 }
 
 type loginResult struct {
-	URL string `json:"url"`
+	URL string   `json:"url"`
+	QR  *qrDrawn `json:"qr,omitempty"` // none for a link that is too long
+}
+
+// qrDrawn is a link as a drawing: the path of an SVG whose sides have size units.
+type qrDrawn struct {
+	Size int    `json:"size"`
+	Path string `json:"path"`
+}
+
+func drawn(url string) *qrDrawn {
+	code, err := qr.Encode(url)
+	if err != nil {
+		return nil
+	}
+	return &qrDrawn{Size: code.Size(), Path: code.Path()}
 }
 
 func bindTokens(g *gateway.Gateway, o Options) {
@@ -60,7 +76,8 @@ func bindTokens(g *gateway.Gateway, o Options) {
 		return none{}, o.Tokens.Revoke(p.ID)
 	})
 	unary(g, "login/create", admin, func(context.Context, *gateway.Caller, none) (loginResult, error) {
-		return loginResult{o.LoginURL(o.Codes.Issue())}, nil
+		url := o.LoginURL(o.Codes.Issue())
+		return loginResult{URL: url, QR: drawn(url)}, nil
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"meanwhile/host/auth"
 	"meanwhile/host/gateway"
 	"meanwhile/host/jsonrpc"
+	"meanwhile/host/notify"
 	"meanwhile/host/outside"
 	"meanwhile/host/question"
 	"meanwhile/host/session"
@@ -52,6 +53,8 @@ func sentinels() []struct {
 		{auth.ErrBadLabel, "BAD_LABEL", "label"},
 		{auth.ErrNoToken, "NO_TOKEN", "id"},
 		{auth.ErrTooManyTokens, "TOO_MANY_TOKENS", ""},
+		{notify.ErrBadSubscription, "BAD_SUBSCRIPTION", "endpoint"},
+		{notify.ErrTooManyPush, "TOO_MANY_SUBSCRIPTIONS", ""},
 	}
 }
 

@@ -69,6 +69,10 @@ func control(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
+// Public reports whether an address is one of the public internet, for others
+// that are sent to an address by a stranger.
+func Public(a netip.Addr) bool { return public(a) }
+
 // public reports whether an address is one of the public internet.
 func public(a netip.Addr) bool {
 	if !a.IsValid() || a.Zone() != "" {
