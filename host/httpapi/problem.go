@@ -49,6 +49,7 @@ var statuses = map[string]int{
 	"NO_PROVIDER":          http.StatusServiceUnavailable,
 	"VALIDATOR_FAILED":     http.StatusInternalServerError,
 	"INTERNAL":             http.StatusInternalServerError,
+	"BAD_TOKEN":            http.StatusUnauthorized,
 	"MISSING_SCOPE":        http.StatusForbidden,
 }
 
