@@ -157,7 +157,7 @@ func (l *load) person(ctx context.Context, rng *rand.Rand) error {
 	err = conn.Stream(ctx, "host/follow", obj{}, l.listed)
 	conn.Close(jsonrpc.CloseNormal, "")
 	conn.Wait()
-	if !l.dead.Load() && ctx.Err() == nil && err != nil {
+	if !l.fails && !l.dead.Load() && ctx.Err() == nil && err != nil {
 		return l.settled(ctx, l.fate("host/follow", err))
 	}
 	return nil

@@ -27,6 +27,7 @@ type load struct {
 	run   *run
 	host  *host
 	dead  atomic.Bool // the host was killed: calls fail now
+	fails bool        // the host is to end by itself
 	web   *http.Client
 	mu    sync.Mutex
 	asks  []listed // continued, as host/follow has them
@@ -236,7 +237,7 @@ func (l *load) overPost(context.Context) (caller, func(), error) {
 
 // settled is what ends a client: nothing to say after the kill.
 func (l *load) settled(ctx context.Context, err error) error {
-	if l.dead.Load() && errors.Is(err, errGone) || ctx.Err() != nil {
+	if (l.fails || l.dead.Load()) && errors.Is(err, errGone) || ctx.Err() != nil {
 		return nil
 	}
 	return err
