@@ -77,6 +77,7 @@ func (l *load) told(session string, s standing) {
 	if s.Status != "answered" {
 		return
 	}
+	l.confirmed()
 	text, _ := answerText([]byte(`{"answers":` + string(s.Answers) + `}`))
 	l.run.led.note(func() {
 		l.run.led.answered = append(l.run.led.answered, acceptance{session, s.CallID, s.MessageID, text})
@@ -99,6 +100,7 @@ func (l *load) admit(session string, try func(string, any, any) error) error {
 	if err := try("inbox/admit", obj{"sessionId": session, "messageIds": ids}, &out); err != nil {
 		return err
 	}
+	l.confirmed()
 	l.run.led.note(func() {
 		for _, id := range out.Admitted {
 			l.run.led.admitted = append(l.run.led.admitted, note{session, id})
@@ -229,6 +231,7 @@ func (l *load) latecomer(ctx context.Context, rng *rand.Rand) error {
 				continue
 			}
 			if out.Accepted {
+				l.confirmed()
 				led.note(func() { led.accepted = append(led.accepted, acceptance{a.session, a.call, submission, text}) })
 			}
 		}
@@ -250,6 +253,7 @@ func (l *load) prompter(ctx context.Context, rng *rand.Rand) error {
 		if err := call(ctx, "session/create", obj{"text": "go " + message, "messageId": message}, &out); err != nil {
 			return l.settled(ctx, l.fate("session/create", err))
 		}
+		l.confirmed()
 		led.note(func() {
 			led.own[out.SessionID], led.sessions[out.SessionID] = true, true
 			led.prompts = append(led.prompts, note{out.SessionID, out.MessageID})

@@ -2,8 +2,8 @@
 //
 // It is tests only. A run starts the program (this test binary in its place, or
 // the one that -binary names) on one data directory, lets askers and answerers
-// at it over the Unix socket, WebSockets and POST, kills it with SIGKILL at a
-// random instant, and reads the directory before the next one starts:
+// at it over the Unix socket, WebSockets and POST, kills it with SIGKILL at a random instant or the moment it has
+// confirmed something, and reads the directory before the next one starts:
 //
 //   - the store is whole (logstore.Verify) and each log is contiguous and
 //     foldable (session.Check)

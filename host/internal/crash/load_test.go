@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"meanwhile/host/app"
@@ -26,8 +27,10 @@ type obj = map[string]any
 type load struct {
 	run   *run
 	host  *host
-	dead  atomic.Bool // the host was killed: calls fail now
-	fails bool        // the host is to end by itself
+	dead  atomic.Bool   // the host was killed: calls fail now
+	fails bool          // the host is to end by itself
+	acks  atomic.Int64  // confirmations that are still to come before the kill; none: negative
+	shot  chan struct{} // closed by the last one
 	web   *http.Client
 	mu    sync.Mutex
 	asks  []listed // continued, as host/follow has them
@@ -39,6 +42,16 @@ type listed struct{ session, call, question string }
 
 // errGone ends a client whose host was killed.
 var errGone = errors.New("the host is gone")
+
+// confirmed runs when the host has confirmed something, before anything else
+// does: an instant in which a host that confirms too early has it nowhere yet.
+func (l *load) confirmed() {
+	if l.acks.Add(-1) == 0 {
+		l.dead.Store(true)
+		_ = l.host.cmd.Process.Signal(syscall.SIGKILL) // it may have ended
+		close(l.shot)
+	}
+}
 
 // caller makes one call by some road.
 type caller func(ctx context.Context, method string, params, result any) error

@@ -26,6 +26,9 @@ const (
 	loadMin = 150 * time.Millisecond // from the first client to the kill
 	loadMax = 1500 * time.Millisecond
 
+	// acksMax is after how many confirmations a kill comes, in two of three rounds.
+	acksMax = 40
+
 	startMax = 400 * time.Millisecond // into a start that is killed
 )
 
@@ -156,10 +159,13 @@ func (r *run) round() {
 	h := r.start()
 	ctx, cancel := context.WithTimeout(r.t.Context(), within)
 	defer cancel()
-	l := &load{run: r, host: h}
+	l := &load{run: r, host: h, shot: make(chan struct{})}
 	if err := l.prepare(ctx); err != nil {
 		h.end(syscall.SIGKILL)
 		r.t.Fatalf("round %d: %v\n%s", r.rounds, err, &h.stderr)
+	}
+	if r.rng.IntN(3) > 0 {
+		l.acks.Store(1 + r.rng.Int64N(acksMax))
 	}
 	var clients sync.WaitGroup
 	for i, client := range l.clients() {
@@ -173,6 +179,7 @@ func (r *run) round() {
 	instant := loadMin + time.Duration(r.rng.Int64N(int64(loadMax-loadMin)))
 	select {
 	case <-time.After(instant):
+	case <-l.shot:
 	case <-ctx.Done():
 	}
 	l.dead.Store(true)
