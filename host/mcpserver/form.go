@@ -32,7 +32,7 @@ const (
 
 // errLeft tells the host that this client has nothing to say to an event: it
 // leaves it, and delegates and answers nothing.
-var errLeft = jsonrpc.Faultf(jsonrpc.CodeCancelled, "no form is shown for this")
+var errLeft = &jsonrpc.Fault{Code: jsonrpc.CodeCancelled, Message: "no form is shown for this"}
 
 // forms shows questions of this process's agent as forms of its client. It is a
 // client of the host like the page, with a token that a person gave it.
