@@ -42,6 +42,7 @@ func TestDefaults(t *testing.T) {
 		LogFormat: Text,
 		Ask:       Ask{Mode: Legacy, Timeout: 120 * time.Second},
 		Questions: Questions{MaxHold: 4 * time.Hour},
+		Notify:    Notify{Delay: 10 * time.Second},
 		Bash:      Bash{Timeout: 2 * time.Minute, TimeoutMax: 10 * time.Minute},
 		WebFetch:  Limit{Timeout: 30 * time.Second, TimeoutMax: 2 * time.Minute},
 		RunCode:   Limit{Timeout: 30 * time.Second, TimeoutMax: 5 * time.Minute},

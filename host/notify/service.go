@@ -294,7 +294,6 @@ func (s *Service) arrive(e *entry) {
 		e.deadline = now.Add(window)
 	}
 	e.note.Tag, e.note.Key, e.note.Deadline = e.tag, e.key, e.deadline
-	e.note.Link = s.opt.Link(e.key)
 	delay := s.opt.Delay
 	if e.timed {
 		delay = min(delay, window/4)
@@ -444,7 +443,7 @@ func (s *Service) unsave(tag string) {
 
 func (s *Service) tellLocked(e *entry, kind Kind, now time.Time, by string) {
 	n := e.note
-	n.Kind, n.At, n.By = kind, now, by
+	n.Kind, n.At, n.By, n.Link = kind, now, by, s.opt.Link(e.key)
 	n.Until = now.Add(blockLife)
 	if (kind == Arrived || kind == Reminder) && e.timed {
 		n.Until = e.deadline
