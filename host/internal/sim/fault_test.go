@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/json"
+	"time"
 
 	"meanwhile/host/question"
 	"meanwhile/shared/event/value"
@@ -52,19 +53,37 @@ func (w *World) emitter(emit question.EmitFunc) question.EmitFunc {
 		}
 	case SwallowedAnswer:
 		change = func(_ question.Event, s *question.Settlement) bool { return s.Kind != question.Result }
-	default:
-		return emit
 	}
 	return func(ev question.Event) question.Pending {
 		settled := ev.Settled
 		ev.Settled = func(s question.Settlement) {
+			w.preempt()
 			if change(ev, &s) {
 				settled(s)
 			}
 		}
-		return emit(ev)
+		p := emit(ev)
+		w.preempt()
+		return late{p, w}
 	}
 }
+
+// preempt is a goroutine losing the processor for a while, where between
+// service and gateway that may make a difference.
+func (w *World) preempt() {
+	if w.jitter.in(3) {
+		time.Sleep(w.jitter.upTo(latencyMax))
+	}
+}
+
+// late is an event whose cancellation may take a while to get there.
+type late struct {
+	question.Pending
+	w *World
+}
+
+func (l late) Cancel(code string) bool { l.w.preempt(); return l.Pending.Cancel(code) }
+func (l late) Reemit() bool            { l.w.preempt(); return l.Pending.Reemit() }
 
 // firstOptions answers each question with its first option.
 func firstOptions(params json.RawMessage) json.RawMessage {

@@ -78,6 +78,8 @@ func (w *World) move() {
 		if d.in(5) { // another one at the same instant
 			w.pages[d.pick(len(w.pages))].live()
 		}
+	case n < 57:
+		w.rude(p)
 	case n < 64:
 		w.race(p, id)
 	case n < 70:
@@ -108,6 +110,25 @@ func (w *World) move() {
 		w.lifecycle(id)
 	default:
 		time.Sleep(d.upTo(time.Minute))
+	}
+}
+
+// rude sends what a page never would: an answer that does not fit.
+func (w *World) rude(p *page) {
+	p.mu.Lock()
+	rows := p.look(`{"view":"cards"}`).Get("cards").Items()
+	event := ""
+	if events := sortedKeys(p.events); len(events) > 0 {
+		event = events[w.dice.pick(len(events))]
+	}
+	p.mu.Unlock()
+	bad := map[string]any{"answers": []map[string]any{{"id": "q0", "selected": []string{"None of those"}}}}
+	if event != "" {
+		w.admin("remote/settle", map[string]any{"eventId": event, "result": bad})
+	}
+	if len(rows) > 0 {
+		key := rows[w.dice.pick(len(rows))].Get("key").Text()
+		w.admin("userQuestions/answer", map[string]any{"sessionId": sessionOf(key), "callId": callOf(key), "answer": bad, "submissionId": "rude-" + w.newID()})
 	}
 }
 

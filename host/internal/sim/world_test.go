@@ -34,6 +34,8 @@ type World struct {
 	dice  *dice
 	start time.Time
 
+	jitter *dice
+
 	// Drawn once.
 	maxHold   time.Duration
 	carryOnMs int
@@ -65,7 +67,7 @@ type World struct {
 func run(seed uint64, f Fault, trace bool) (problems, log []string) {
 	uuid.SetRand(&lockedReader{r: rand.NewChaCha8([32]byte{byte(seed), byte(seed >> 8), byte(seed >> 16), byte(seed >> 24), byte(seed >> 32)})})
 	defer uuid.SetRand(nil)
-	w := &World{seed: seed, fault: f, dice: newDice(seed, 0), start: time.Now(), models: map[string]*model{}, book: newLedger(), detail: trace}
+	w := &World{seed: seed, fault: f, dice: newDice(seed, 0), jitter: newDice(seed, 3), start: time.Now(), models: map[string]*model{}, book: newLedger(), detail: trace}
 	w.draw()
 	w.play()
 	w.settle()
