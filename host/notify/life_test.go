@@ -164,7 +164,9 @@ func TestNewestNoteWins(t *testing.T) {
 		b := w.book("one")
 		b.fail = errors.New("down")
 		first := w.ask("c1", oneChoice, 0)
+		time.Sleep(time.Second)
 		second := w.ask("c2", oneChoice, 5*time.Minute)
+		time.Sleep(time.Second)
 		w.ask("c3", oneChoice, 0)
 		time.Sleep(time.Second)
 		second(question.Settlement{Kind: question.Result}) // nobody was told of it

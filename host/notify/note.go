@@ -39,7 +39,7 @@ type Note struct {
 	Text       string // the head of the first question
 	Count      int    // questions
 	QuestionID string // with Send
-	Send       string // label of a recommended option of the only question
+	Send       string // label of the recommended or first option of the only question, if one may be chosen
 	By         string // who settled it, if a client did
 
 	Link     string

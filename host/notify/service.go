@@ -19,6 +19,7 @@ const (
 	DefaultDelay = 10 * time.Second
 
 	trackedMax    = 10_000 // asks followed at once; further ones are not announced
+	labelMax      = 200    // bytes of a label that fits a button
 	announcedKind = "announced"
 	announcedMax  = 2000 // kept over a restart
 	firstRetry    = 2 * time.Second
@@ -268,9 +269,15 @@ func (s *Service) read(ev question.Event) *entry {
 	if s.opt.Text {
 		e.note.Header, e.note.Text = head(q.Header, 80), head(q.Question, headMax)
 		if single := len(p.Request.Questions) == 1 && !q.MultiSelect && q.Intent == nil; single && len(q.Options) > 0 {
-			// A button beside the question is a push towards its answer: only the
-			// one that the asker recommends gets it.
-			if label := q.Options[0].Label; strings.HasSuffix(label, "(Recommended)") && len(label) <= 200 {
+			// The button says all that it sends. The recommended option comes first.
+			label := q.Options[0].Label
+			for _, o := range q.Options {
+				if strings.HasSuffix(o.Label, "(Recommended)") {
+					label = o.Label
+					break
+				}
+			}
+			if len(label) <= labelMax {
 				e.note.QuestionID, e.note.Send = q.ID, label
 			}
 		}
