@@ -226,9 +226,8 @@ func (p opener) openDB(strict opt.Strict) (*leveldb.DB, storage.Storage, error) 
 }
 
 func openStorage(stor storage.Storage, strict opt.Strict, readOnly bool) (*leveldb.DB, error) {
-	return leveldb.Open(stor, &opt.Options{
+	o := &opt.Options{
 		Strict:                        strict,
-		ReadOnly:                      readOnly,
 		WriteBuffer:                   writeBuffer,
 		BlockCacheCapacity:            8 << 20,
 		OpenFilesCacheCapacity:        128,
@@ -236,7 +235,14 @@ func openStorage(stor storage.Storage, strict opt.Strict, readOnly bool) (*level
 		DisableLargeBatchTransaction:  true, // group bounds a batch; nothing goes past the journal
 		DisableSeeksCompaction:        true,
 		CompactionTableSizeMultiplier: 2,
-	})
+	}
+	if readOnly {
+		stor = newOverlay(stor)
+		// No table is rewritten: it would be in memory.
+		o.CompactionL0Trigger, o.WriteL0SlowdownTrigger, o.WriteL0PauseTrigger = 1<<30, 1<<30, 1<<30
+		o.CompactionTotalSize = 1 << 50
+	}
+	return leveldb.Open(stor, o)
 }
 
 // finish reads the counts and starts the writer. With scan it also reads what a

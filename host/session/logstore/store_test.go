@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"meanwhile/host/session"
 	"meanwhile/host/session/sessiontest"
 )
@@ -114,5 +116,38 @@ func TestSweep(t *testing.T) {
 	}
 	if got, err := s.Events("s1", 0, 10); err != nil || len(got) != 10 {
 		t.Errorf("events of the other session: %d, %v", len(got), err)
+	}
+}
+
+// A process that ends during an open leaves two journals; a reader takes both,
+// changes nothing, and goes on to see what is there.
+func TestReadOnlyAfterAnOpenThatWasCut(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir, quiet())
+	fill(t, s, 2, 40)
+	s.Close()
+	// The next journal, made and not yet named by a manifest.
+	if err := os.WriteFile(filepath.Join(dir, "store", "000099.log"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	before := files(t, dir)
+	for range 2 {
+		r, err := Open(dir, Options{ReadOnly: true, Log: quiet().Log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := r.Verify()
+		if err != nil || !report.Intact() {
+			t.Errorf("verify: %v, %v", report, err)
+		}
+		if got, err := r.Events("s1", 0, 100); err != nil || len(got) != 40 {
+			t.Errorf("%d events, %v; want 40", len(got), err)
+		}
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if diff := cmp.Diff(before, files(t, dir)); diff != "" {
+		t.Errorf("reading changed the directory:\n%s", diff)
 	}
 }
