@@ -13,6 +13,7 @@ import type { Keys, Preferences } from "../store/keys.ts";
 import { Store } from "../store/store.ts";
 import { ownTab } from "../store/tab.ts";
 import { type Strings, stringsFor } from "../ui/strings/index.ts";
+import { isQuiet, minuteOf } from "../worker/device.ts";
 import { formatRoute, parseRoute, type Route } from "./route.ts";
 import { sentence } from "./say.ts";
 import { deviceLabel, exchange, revoke } from "./signin.ts";
@@ -219,6 +220,10 @@ export class App {
     this.#link.stop("signedOut");
   }
 
+  get token(): string | undefined {
+    return this.#env.keys.token;
+  }
+
   get signedIn(): boolean {
     return this.#env.keys.token !== undefined;
   }
@@ -352,7 +357,9 @@ export class App {
 
   #notify(key: string, kind: "arrived" | "reminder"): void {
     const { window } = this.#env;
-    if (!this.preferences.value.notify || !("Notification" in window)) return;
+    const { notify, push, sound, quiet } = this.preferences.value;
+    if (!notify || push || !("Notification" in window)) return;
+    if (isQuiet(quiet, minuteOf(new Date(this.#env.clock.wall())))) return;
     if (window.Notification.permission !== "granted") return;
     const row = this.#row(key);
     if (!row) return;
@@ -361,7 +368,7 @@ export class App {
     try {
       const shown = new window.Notification(
         s.notifyTitle(agentName(row.agent) || s.someAgent, row.header ?? ""),
-        { body: kind === "reminder" ? s.notifyReminder(text) : text, tag: key },
+        { body: kind === "reminder" ? s.notifyReminder(text) : text, tag: key, silent: !sound },
       );
       shown.onclick = () => {
         window.focus();

@@ -6,6 +6,7 @@ import { ClientModule } from "../wasm/abi.ts";
 import { fetchModule, instantiate } from "../wasm/load.ts";
 import { App } from "./app.ts";
 import { takeCode } from "./signin.ts";
+import { startWorker } from "./worker.ts";
 
 /** Where the host serves the module before a connection can say so. */
 const modulePath = "/client.wasm";
@@ -37,5 +38,6 @@ const app = new App({
 const root = document.getElementById("root");
 if (!root) throw new Error("index.html has lost its root");
 render(<Root app={app} />, root);
+startWorker(app, window);
 await app.start();
 if (code !== undefined) await app.signInWith(code);

@@ -15,6 +15,11 @@ export interface Preferences {
   /** Single-letter shortcuts. */
   letters: boolean;
   notify: boolean;
+  /** The host tells this browser by Web Push, so the page need not. */
+  push: boolean;
+  sound: boolean;
+  /** Quiet hours as "22:00-07:00" in local time; "" is none. */
+  quiet: string;
   /** An edited, untouched card carries on after this long; 0 is never. */
   carryOnMs: number;
 }
@@ -24,6 +29,9 @@ export const defaults: Preferences = {
   theme: "auto",
   letters: true,
   notify: false,
+  push: false,
+  sound: true,
+  quiet: "",
   carryOnMs: 0,
 };
 
@@ -125,6 +133,9 @@ function readPreferences(doc: unknown): Preferences {
     theme: from.theme === "light" || from.theme === "dark" ? from.theme : "auto",
     letters: from.letters !== false,
     notify: from.notify === true,
+    push: from.push === true,
+    sound: from.sound !== false,
+    quiet: typeof from.quiet === "string" ? from.quiet : "",
     carryOnMs: typeof from.carryOnMs === "number" && from.carryOnMs > 0 ? from.carryOnMs : 0,
   };
 }

@@ -7,8 +7,8 @@ import { AppContext, useApp, useStrings } from "./context.ts";
 import { globalKeys } from "./globalkeys.ts";
 import { Icon, type IconName } from "./icons.tsx";
 import { InboxList, InboxMain } from "./inbox.tsx";
+import { SettingsLater } from "./later.tsx";
 import { SessionList } from "./sessions.tsx";
-import { SettingsPage } from "./settings.tsx";
 import { Sheet } from "./sheet.tsx";
 import { SignInPage } from "./signin.tsx";
 import { SessionPage } from "./transcript.tsx";
@@ -83,7 +83,7 @@ function Layout(): VNode {
       deep = true;
       break;
     case "settings":
-      main = <SettingsPage />;
+      main = <SettingsLater />;
       deep = true;
       break;
   }

@@ -1,9 +1,11 @@
 // Settings of this device.
 
-import type { ComponentChildren, VNode } from "preact";
-import { useState } from "preact/hooks";
+import type { VNode } from "preact";
+import { PhoneSettings, TokenSettings } from "../device/access.tsx";
+import { NotifySettings } from "../device/notify.tsx";
 import type { Preferences } from "../store/keys.ts";
 import { useApp, useStrings } from "./context.ts";
+import { Choice, Switch } from "./control.tsx";
 
 const carryOnMinutes = [1, 5, 15, 60];
 
@@ -11,19 +13,7 @@ export function SettingsPage(): VNode {
   const app = useApp();
   const s = useStrings();
   const now = app.preferences.value;
-  const [denied, setDenied] = useState(false);
-
-  const notify = async (on: boolean): Promise<void> => {
-    setDenied(false);
-    if (on && "Notification" in window && Notification.permission !== "granted") {
-      const permission = await Notification.requestPermission();
-      if (permission !== "granted") {
-        setDenied(true);
-        return;
-      }
-    }
-    app.prefer({ notify: on });
-  };
+  const admin = app.welcome.value?.scopes.includes("admin") ?? false;
 
   return (
     <div class="settings">
@@ -60,13 +50,9 @@ export function SettingsPage(): VNode {
       <Switch label={s.letters} hint={s.lettersHint} on={now.letters}>
         {(on) => app.prefer({ letters: on })}
       </Switch>
-      <Switch
-        label={s.notifications}
-        hint={denied ? s.notificationsDenied : s.notificationsHint}
-        on={now.notify}
-      >
-        {(on) => void notify(on)}
-      </Switch>
+      <NotifySettings />
+      {admin && <PhoneSettings />}
+      {admin && <TokenSettings />}
       <section class="setting">
         <h2>{s.device}</h2>
         <p class="faint">{s.hostVersion(app.welcome.value?.hostVersion ?? "…")}</p>
@@ -75,47 +61,5 @@ export function SettingsPage(): VNode {
         </button>
       </section>
     </div>
-  );
-}
-
-function Choice(props: {
-  label: string;
-  value: string;
-  options: readonly [string, string][];
-  onChoose: (value: string) => void;
-}): VNode {
-  return (
-    <label class="setting">
-      <span>{props.label}</span>
-      <select value={props.value} onChange={(event) => props.onChoose(event.currentTarget.value)}>
-        {props.options.map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
-
-function Switch(props: {
-  label: string;
-  hint: string;
-  on: boolean;
-  children: (on: boolean) => void;
-}): VNode {
-  const hint: ComponentChildren = <span class="faint">{props.hint}</span>;
-  return (
-    <label class="setting">
-      <span>
-        <span>{props.label}</span>
-        {hint}
-      </span>
-      <input
-        type="checkbox"
-        checked={props.on}
-        onChange={(event) => props.children(event.currentTarget.checked)}
-      />
-    </label>
   );
 }
