@@ -72,7 +72,8 @@
 //	focus, blur               of the card's answer surface (focusin/focusout of its form, not of one control)
 //	select  {q, o, pointer?}  choose option o (index) of question q; for a multi-select: toggle it. A single-select
 //	                          choice clears the custom text and goes to the next question; it never submits
-//	custom  {q, text}         the whole text of "own words" as it stands. Over 60000 characters is cut
+//	custom  {q, text}         the whole text of "own words" as it stands. Over 60000 characters a submit is
+//	                          refused; over 240000 it is cut
 //	skip    {q, on:bool, pointer?}   skip the question, or take the skip back; skipping goes to the next question
 //	page    {to, pointer?}    show question index to
 //	submit  {pointer?}        send; with an unanswered question it goes there instead

@@ -13,5 +13,5 @@
 //
 // A record is used only if it fits the ask: same number of questions, an index
 // in range, labels that are offered. Concurrency: none. Limits: projection's,
-// with custom text cut to CustomMax; a record's stubs are cut to StubMax.
+// with custom text kept up to KeptMax; a record's stubs are cut to StubMax.
 package draft

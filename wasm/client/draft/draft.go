@@ -12,6 +12,10 @@ import (
 // Recommended ends the label of an option that the asker recommends.
 const Recommended = "(Recommended)"
 
+// KeptMax bounds the own words of a draft. It lies over what an answer may have,
+// so that a text too long is refused with its reason and not shortened unseen.
+const KeptMax = 4 * projection.CustomMax
+
 // Item is the draft of one question. Selected holds labels in the asker's order.
 type Item struct {
 	Selected []string
@@ -80,7 +84,7 @@ func (d *Draft) Write(qs []projection.Question, q int, text string) (changed boo
 	if !within(q, len(qs)) {
 		return false
 	}
-	text = Cut(text, projection.CustomMax)
+	text = Cut(text, KeptMax)
 	it := &d.Answers[q]
 	if it.Custom == text {
 		return false

@@ -391,9 +391,13 @@ func TestBadInputChangesNothing(t *testing.T) {
 	if string(a) != string(b) {
 		t.Error("the card changed")
 	}
-	r.act(key, "custom", "q", 0, "text", strings.Repeat("é", 60_001))
-	if n := len([]rune(r.card(key)["questions"].([]any)[0].(map[string]any)["custom"].(string))); n != 60_000 {
-		t.Errorf("own words of %d characters", n)
+	for _, n := range []int{60_001, 240_001} {
+		r.act(key, "custom", "q", 0, "text", strings.Repeat("é", n))
+		if kept := len([]rune(r.card(key)["questions"].([]any)[0].(map[string]any)["custom"].(string))); kept != min(n, 240_000) {
+			t.Errorf("own words of %d characters of %d", kept, n)
+		}
+		r.act(key, "submit")
+		want(t, r.card(key), "refused.code=BAD_ANSWER", "refused.part=custom", "busy=", "submit=true")
 	}
 }
 
