@@ -162,6 +162,15 @@ export class App {
     await this.call("session/send", { sessionId, text, messageId });
   }
 
+  /** What was being written where; it outlives the place, and a reload. */
+  words(place: string): string {
+    return this.#env.keys.words(place);
+  }
+
+  keepWords(place: string, words: string): void {
+    this.#env.keys.keepWords(place, words);
+  }
+
   /** A session starts with what should be done; the host names it after that. */
   async createSession(text: string): Promise<string> {
     return sessionIdOf(await this.call("session/create", { text }));

@@ -57,6 +57,20 @@ describe("Keys", () => {
     expect(() => keys.set("mw/a", "1")).toThrow();
   });
 
+  it("keeps the words of a place over a reload, and those of another tab when its own are gone", () => {
+    const [here, there] = [real(), real()];
+    here.keepWords("s1", "half a thou");
+    expect([real().words("s1"), real().words("s2")]).toEqual(["half a thou", ""]);
+    there.keepWords("s1", "another");
+    here.keepWords("s1", "");
+    expect(real().words("s1")).toBe("another");
+    there.keepWords("s1", "");
+    expect(real().words("s1")).toBe("");
+    const none = new Keys(forbidden, forbidden);
+    none.keepWords("s1", "kept");
+    expect(none.words("s1")).toBe("kept");
+  });
+
   it("reloads once for a build", () => {
     const keys = real();
     expect([keys.firstReloadFor("a"), keys.firstReloadFor("a"), keys.firstReloadFor("b")]).toEqual([

@@ -7,6 +7,8 @@ export const modulePrefix = "mw/";
 const tokenKey = "meanwhile/token";
 const settingsKey = "meanwhile/settings";
 const tabKey = "meanwhile/tab";
+/** A message that is not sent yet, by its place. */
+const wordsPrefix = "meanwhile/words/";
 const reloadedForKey = "meanwhile/reloaded-for";
 
 export interface Preferences {
@@ -94,6 +96,23 @@ export class Keys {
 
   set preferences(value: Preferences) {
     this.#write(this.#local, settingsKey, JSON.stringify(value));
+  }
+
+  /** What was being written in a place: this page's own words first, then what storage has. */
+  words(place: string): string {
+    const key = wordsPrefix + place;
+    const words = this.#memory.get(key) ?? this.#read(this.#local, key) ?? "";
+    if (words !== "") this.#memory.set(key, words);
+    return words;
+  }
+
+  /** Without words the item goes, unless another tab has written its own. */
+  keepWords(place: string, words: string): void {
+    const key = wordsPrefix + place;
+    const stored = attempt(() => this.#local?.getItem(key) ?? undefined);
+    if (words !== "") this.#write(this.#local, key, words);
+    else if (stored === this.#memory.get(key)) this.#write(this.#local, key, undefined);
+    else this.#memory.delete(key);
   }
 
   /** The id of this tab, kept over reloads. */

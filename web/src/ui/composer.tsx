@@ -17,12 +17,14 @@ export function Composer({ sessionId, onWriting }: Props): VNode {
   const s = useStrings();
   const area = useRef<HTMLTextAreaElement>(null);
   const [enter] = useState(() => new EnterWatch());
+  const [words] = useState(() => app.words(sessionId));
   const [busy, setBusy] = useState(false);
   const [note, setNote] = useState("");
   const press = useRef({ text: "", id: "" });
   const online = app.link.value.state === "online";
 
   useEffect(() => {
+    report();
     return () => onWriting(false);
   }, [onWriting]);
 
@@ -42,6 +44,7 @@ export function Composer({ sessionId, onWriting }: Props): VNode {
       await app.sendMessage(sessionId, text, press.current.id);
       press.current = { text: "", id: "" };
       if (element.value.trim() === text) element.value = "";
+      if (app.words(sessionId).trim() === text) app.keepWords(sessionId, "");
     } catch (error) {
       // The text stays where it is: nobody knows better than the person whether it went.
       setNote(failureText(error, s));
@@ -70,11 +73,15 @@ export function Composer({ sessionId, onWriting }: Props): VNode {
           class="own-text own-boxed"
           dir="auto"
           rows={1}
+          defaultValue={words}
           placeholder={s.messagePlaceholder}
           aria-label={s.messagePlaceholder}
           onFocus={report}
           onBlur={report}
-          onInput={report}
+          onInput={(event) => {
+            app.keepWords(sessionId, event.currentTarget.value);
+            report();
+          }}
           onCompositionStart={() => enter.compositionStart()}
           onCompositionEnd={(event) => enter.compositionEnd(event.timeStamp)}
           onKeyDown={(event) => {

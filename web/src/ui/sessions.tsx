@@ -106,12 +106,16 @@ function detailText(row: SessionRow, s: Strings): string {
   return parts.filter(Boolean).join(" · ");
 }
 
+/** Where the words of a session lie that does not exist yet; ids are random and never this. */
+const newPlace = "new";
+
 /** A first message makes a session; its title is the message's own first line. */
 function NewSession(): VNode {
   const app = useApp();
   const s = useStrings();
   const area = useRef<HTMLTextAreaElement>(null);
   const [enter] = useState(() => new EnterWatch());
+  const [words] = useState(() => app.words(newPlace));
   const [busy, setBusy] = useState(false);
   const [note, setNote] = useState("");
 
@@ -123,6 +127,7 @@ function NewSession(): VNode {
     try {
       const id = await app.createSession(text);
       if (area.current) area.current.value = "";
+      app.keepWords(newPlace, "");
       app.go({ at: "session", id });
     } catch (error) {
       setNote(failureText(error, s));
@@ -144,9 +149,11 @@ function NewSession(): VNode {
         class="own-text own-boxed"
         dir="auto"
         rows={1}
+        defaultValue={words}
         placeholder={s.firstMessage}
         aria-label={s.newSession}
         data-new
+        onInput={(event) => app.keepWords(newPlace, event.currentTarget.value)}
         onCompositionStart={() => enter.compositionStart()}
         onCompositionEnd={(event) => enter.compositionEnd(event.timeStamp)}
         onKeyDown={(event) => {
