@@ -141,6 +141,96 @@ describe("a card that arrives", () => {
   });
 });
 
+describe("a card that follows another", () => {
+  /** Two questions, the first on show in the inbox with focus in it. */
+  async function two(): Promise<Device> {
+    const me = await device();
+    for (let i = 0; i < 2; i++) {
+      await me.say("ask never mind the time");
+      await me.card.waitFor();
+    }
+    await me.page.goto(`${host.url}#/`);
+    await me.page.locator(".row-needs").nth(1).waitFor();
+    await me.page.locator(".row-needs").first().click();
+    await me.option("Postgres").focus();
+    return me;
+  }
+
+  async function answersTheOther(me: Device): Promise<void> {
+    await me.page.waitForTimeout(800);
+    expect(await me.page.locator(".row-needs").count()).toBe(1);
+    expect(await me.act("submit").isEnabled()).toBe(true);
+    await me.act("submit").click();
+    await me.page.locator(".row-needs").waitFor({ state: "detached" });
+  }
+
+  it("is not answered by the second click on the button of the one before", async () => {
+    const me = await two();
+    const box = await me.act("submit").boundingBox();
+    if (!box) throw new Error("no button");
+    const at: [number, number] = [box.x + box.width / 2, box.y + box.height / 2];
+    await me.page.mouse.click(...at);
+    await me.page.waitForFunction(() => !document.querySelector("[data-act=submit]:disabled"));
+    await me.page.mouse.click(...at);
+    await answersTheOther(me);
+  });
+
+  it("is not answered by keys that are held down or pressed twice", async () => {
+    const me = await two();
+    await me.page.keyboard.down("Control");
+    for (let i = 0; i < 10; i++) {
+      await me.page.keyboard.down("Enter");
+      await me.page.waitForTimeout(40);
+    }
+    await me.page.keyboard.up("Enter");
+    await me.page.keyboard.up("Control");
+    await answersTheOther(me);
+  });
+});
+
+describe("words that are no answer yet", () => {
+  it("are kept when their place is left, over a reload, and under a card", async () => {
+    const me = await device();
+    await me.say("hello");
+    await me.said("Noted: hello").waitFor();
+    const composer = me.page.locator(".composer textarea");
+    await composer.fill("half a message");
+    await me.page.locator("[data-new]").fill("a whole new thing");
+    await me.page.locator(".rail-link").nth(2).click();
+    await me.page.locator(".settings").waitFor();
+    await me.page.goBack();
+    expect(await composer.inputValue()).toBe("half a message");
+    await me.page.reload();
+    await composer.waitFor();
+    expect(await composer.inputValue()).toBe("half a message");
+    expect(await me.page.locator("[data-new]").inputValue()).toBe("a whole new thing");
+    await composer.fill("ask never mind the time");
+    await composer.press("Enter");
+    await me.page.locator(".slip-asks").waitFor();
+    expect(await composer.inputValue()).toBe("");
+    await composer.fill("another half");
+    await me.page.locator(".slip-asks").getByRole("button", { name: "Open" }).click();
+    await me.act("submit").click();
+    await composer.waitFor();
+    expect(await composer.inputValue()).toBe("another half");
+  });
+});
+
+describe("the sheet of shortcuts", () => {
+  it("takes Escape for itself", async () => {
+    const me = await device();
+    await me.say("hello");
+    await me.said("Noted: hello").waitFor();
+    const at = me.page.url();
+    await me.page.locator(".rail-link").first().focus();
+    await me.page.keyboard.press("?");
+    await me.page.locator("dialog").waitFor();
+    await me.page.keyboard.press("Escape");
+    await me.page.locator("dialog").waitFor({ state: "detached" });
+    expect(me.page.url()).toBe(at);
+  });
+});
+
 describe("a tab", () => {
   it("keeps its id over a reload and shares it with no copy of itself", async () => {
     const me = await device();

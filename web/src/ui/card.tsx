@@ -1,7 +1,7 @@
 // One ask. What it shows follows from its view's state; what a person does becomes an act.
 
 import type { TargetedKeyboardEvent, VNode } from "preact";
-import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { agentName, type Card } from "../protocol/view.ts";
 import { AnsweredBody, EndedBody, QueuedBody } from "./after.tsx";
 import { focusedNear, useApp, useCard, useStrings } from "./context.ts";
@@ -13,18 +13,24 @@ import { QuestionField } from "./question.tsx";
 import type { Strings } from "./strings/index.ts";
 import { visible } from "./text.ts";
 
+/** A card that took the place of another answers to nothing for this long: it was not what was meant. */
+const followsMs = 400;
+
 interface Props {
   cardKey: string;
+  /** It takes the place of a card that is done, and nobody has chosen it. */
+  follows?: boolean;
   /** Docked in a transcript, or by itself beside the list. */
   docked?: boolean;
   onHide?: () => void;
 }
 
-export function CardPanel({ cardKey: key, docked, onHide }: Props): VNode | null {
+export function CardPanel({ cardKey: key, follows, docked, onHide }: Props): VNode | null {
   const app = useApp();
   const s = useStrings();
   const card = useCard(key);
   const section = useRef<HTMLElement>(null);
+  const [meantFrom] = useState(() => performance.now() + (follows ? followsMs : 0));
   const opened = app.opened.value;
   const asked = opened?.key === key ? opened.n : 0;
   const known = card !== undefined;
@@ -51,6 +57,7 @@ export function CardPanel({ cardKey: key, docked, onHide }: Props): VNode | null
   const onKeyDown = (event: TargetedKeyboardEvent<HTMLElement>): void => {
     const does = cardKey(event, card, app.preferences.value.letters);
     if (!does) return;
+    if ("act" in does && performance.now() < meantFrom) return;
     event.preventDefault();
     event.stopPropagation();
     if ("act" in does) app.act(key, does.act);
@@ -65,6 +72,11 @@ export function CardPanel({ cardKey: key, docked, onHide }: Props): VNode | null
       class={`card card-${card.state}${docked ? " card-docked" : ""}${card.plan ? " card-plan" : ""}`}
       aria-label={`${card.header ?? ""} ${agent || s.agentTitle(s.someAgent)}`.trim()}
       onKeyDown={onKeyDown}
+      onClickCapture={(event) => {
+        if (event.detail === 0 || performance.now() >= meantFrom) return;
+        event.preventDefault();
+        event.stopPropagation();
+      }}
     >
       <header class="card-head">
         <h2 class="chip" tabIndex={-1} dir="auto">

@@ -11,6 +11,8 @@ export function globalKeys(app: App, toggleSheet: () => void): (event: KeyboardE
   return (event) => {
     if (event.defaultPrevented || event.isComposing || event.keyCode === 229) return;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    // Over an open sheet the page below stays as it is; Escape is the sheet's own.
+    if (event.key !== "?" && document.querySelector("dialog[open]")) return;
     if (event.key === "Escape") {
       if (isTextField(event.target)) (event.target as HTMLElement).blur();
       else back(app);

@@ -136,18 +136,20 @@ export function InboxMain({ chosen }: { chosen: string | undefined }): VNode {
   const group = rows.find((row) => row.key === chosen)?.group;
   const before = useRef<{ key: string | undefined; group: Group | undefined }>(undefined);
   const inside = useLastFocus(main);
+  const next = useRef<string>(undefined);
 
   // A person who has just sent an answer goes on with the next question, without looking for it.
   useEffect(() => {
     const last = before.current;
     before.current = { key: chosen, group };
+    if (last?.key !== chosen && next.current !== chosen) next.current = undefined;
     const answered =
       last?.key === chosen &&
       (last?.group === "needs" || last?.group === "late") &&
       (group === "answered" || group === "queued");
     if (!answered || !inside.current) return;
-    const next = rows.find((row) => row.group === "needs" && !row.busy);
-    if (next) app.openCard(next.key);
+    next.current = rows.find((row) => row.group === "needs" && !row.busy)?.key;
+    if (next.current) app.openCard(next.current);
   });
 
   if (chosen === undefined) {
@@ -166,7 +168,12 @@ export function InboxMain({ chosen }: { chosen: string | undefined }): VNode {
       {group === undefined ? (
         <p class="empty empty-main">{s.pickACard}</p>
       ) : (
-        <CardPanel key={chosen} cardKey={chosen} onHide={() => app.go({ at: "inbox" })} />
+        <CardPanel
+          key={chosen}
+          cardKey={chosen}
+          follows={next.current === chosen}
+          onHide={() => app.go({ at: "inbox" })}
+        />
       )}
     </div>
   );

@@ -54,6 +54,16 @@ describe("keys in a card", () => {
       want: { act: { act: "select", q: 0, o: 1 } },
     },
     { name: "an arrow on an option", key: press("ArrowDown", option), want: { move: 1 } },
+    {
+      name: "Ctrl+Enter",
+      key: press("Enter", area, { ctrlKey: true }),
+      want: { act: { act: "submit" } },
+    },
+    {
+      name: "Ctrl+Enter that is held down",
+      key: press("Enter", area, { ctrlKey: true, repeat: true }),
+      want: undefined,
+    },
     { name: "r", key: press("r", option), want: { act: { act: "select", q: 0, o: 0 } } },
     { name: "r in the text field", key: press("r", area), want: undefined },
     { name: "h", key: press("h", button), want: { act: { act: "wait" } } },

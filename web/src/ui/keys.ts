@@ -18,6 +18,8 @@ export interface KeyLike {
   altKey: boolean;
   isComposing: boolean;
   keyCode: number;
+  /** The key is held down. */
+  repeat?: boolean;
   target: EventTarget | null;
 }
 
@@ -27,7 +29,8 @@ export type CardKey = { act: Act } | { focus: "own" } | { move: 1 | -1 } | undef
 export function cardKey(event: KeyLike, card: Card, letters: boolean): CardKey {
   if (event.isComposing || event.keyCode === 229 || event.altKey) return undefined;
   if (event.ctrlKey || event.metaKey) {
-    if (event.key !== "Enter" || card.state === "ended") return undefined;
+    // A key that is still down from sending one card does not send the next.
+    if (event.key !== "Enter" || event.repeat || card.state === "ended") return undefined;
     return { act: card.plan ? { act: "approve" } : { act: "submit" } };
   }
   if (isTextField(event.target) || card.locked) return undefined;

@@ -238,7 +238,13 @@ function Dock({ id }: { id: string }): VNode {
                 ))}
             </div>
           )}
-          <CardPanel key={card.key} cardKey={card.key} docked onHide={() => setChosen(undefined)} />
+          <CardPanel
+            key={card.key}
+            cardKey={card.key}
+            follows={last.current !== undefined && opened !== card.key}
+            docked
+            onHide={() => setChosen(undefined)}
+          />
         </>
       ) : (
         <Composer sessionId={id} onWriting={setWriting} />
