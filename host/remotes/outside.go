@@ -167,13 +167,16 @@ func party(ctx context.Context, c *gateway.Caller, holder string) outside.Party 
 	return p
 }
 
-// holdOf is 0 for a hold left out: the service's default.
+// holdOf is 0 for a hold left out, which is the service's default; holdMs 0 asks
+// for no hold at all.
 func holdOf(ms *int64) (time.Duration, error) {
 	switch {
 	case ms == nil:
 		return 0, nil
-	case *ms < 1 || *ms > outside.HoldMax.Milliseconds():
-		return 0, jsonrpc.Faultf(jsonrpc.CodeInvalidParams, "invalid params: holdMs must be a whole number from 1 to %d", outside.HoldMax.Milliseconds())
+	case *ms < 0 || *ms > outside.HoldMax.Milliseconds():
+		return 0, jsonrpc.Faultf(jsonrpc.CodeInvalidParams, "invalid params: holdMs must be a whole number from 0 to %d", outside.HoldMax.Milliseconds())
+	case *ms == 0:
+		return time.Nanosecond, nil // only a look
 	}
 	return time.Duration(*ms) * time.Millisecond, nil
 }

@@ -106,6 +106,9 @@ func (c *Client) Next() *Ask {
 	return take(c.t, c.asks, "a question")
 }
 
+// Asks is where questions arrive, for a test that wants none.
+func (c *Client) Asks() <-chan *Ask { return c.asks }
+
 // Notice waits for the next notification of a method; others are dropped.
 func (c *Client) Notice(method string) Notice {
 	c.t.Helper()
