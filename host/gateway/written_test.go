@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
 )
@@ -15,6 +16,7 @@ type deafTransport struct {
 	out  chan []byte
 	deaf error
 	gone chan struct{}
+	slow chan struct{} // when set, Write returns after it, though the frame is out
 }
 
 func (d *deafTransport) Read(ctx context.Context) ([]byte, error) {
@@ -33,6 +35,9 @@ func (d *deafTransport) Write(_ context.Context, frame []byte) error {
 		return d.deaf
 	}
 	d.out <- frame
+	if d.slow != nil {
+		<-d.slow
+	}
 	return nil
 }
 
@@ -87,4 +92,39 @@ func TestOnWritten(t *testing.T) {
 	if written(); !wrote {
 		t.Error("a POST's response never counts as written")
 	}
+}
+
+// A client that has the response and calls again finds what it carried written,
+// however late the host's own writer hears of it.
+func TestTheNextCallComesAfterOnWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		g := New(Config{})
+		g.Handle("hand", "", func(ctx context.Context, _ *Caller, _ json.RawMessage) (any, error) {
+			OnWritten(ctx, func() { log = append(log, "written") })
+			return struct{}{}, nil
+		})
+		g.Handle("again", "", func(context.Context, *Caller, json.RawMessage) (any, error) {
+			log = append(log, "again")
+			return struct{}{}, nil
+		})
+		d := &deafTransport{in: make(chan []byte, 1), out: make(chan []byte, 8), gone: make(chan struct{})}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- g.Accept(ctx, d, tokenOf("read")) }()
+		d.in <- []byte(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol":1,"client":{"name":"a","version":"1"}}}`)
+		synctest.Wait()
+		d.slow = make(chan struct{})
+		d.in <- []byte(`{"jsonrpc":"2.0","id":2,"method":"hand"}`)
+		synctest.Wait()
+		d.in <- []byte(`{"jsonrpc":"2.0","id":3,"method":"again"}`)
+		synctest.Wait()
+		close(d.slow)
+		synctest.Wait()
+		if got := strings.Join(log, " "); got != "written again" {
+			t.Errorf("got %q, want the call after what it acknowledges", got)
+		}
+		cancel()
+		<-ended
+	})
 }

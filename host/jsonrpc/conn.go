@@ -130,6 +130,11 @@ type state struct {
 
 	last *CloseError // ends the connection once the queue is written
 
+	// told is set while a frame with a written callback is with the transport,
+	// and closed after the callback. The peer may have the frame, and call again,
+	// before the callback has run: its next call waits for that.
+	told chan struct{}
+
 	pings []ping // sent and not answered, oldest first
 }
 
@@ -334,7 +339,11 @@ func (c *Conn) write() {
 	for {
 		var next outgoing
 		var last *CloseError
-		c.update(func(s *state) { next, last = s.pop(), s.last })
+		c.update(func(s *state) {
+			if next, last = s.pop(), s.last; next.written != nil {
+				s.told = make(chan struct{})
+			}
+		})
 		frame := next.frame
 		if frame == nil && last != nil {
 			c.fail(last)
@@ -346,6 +355,7 @@ func (c *Conn) write() {
 		}
 		if next.written != nil {
 			next.written()
+			c.update(func(s *state) { close(s.told); s.told = nil })
 		}
 		if last == nil && c.o.Pull != nil && c.ctx.Err() == nil {
 			pulled = c.o.Pull()

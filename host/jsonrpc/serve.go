@@ -187,7 +187,9 @@ func (c *Conn) serve(m *Message) error {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	r := &Request{Method: m.Method, Params: m.Params, id: m.ID, conn: c, served: &served{cancel: cancel}}
 	twice, busy := false, false
+	var told chan struct{}
 	c.update(func(s *state) {
+		told = s.told
 		switch _, twice = s.serving[m.ID]; {
 		case twice:
 		case len(s.serving) >= c.o.MaxCalls:
@@ -212,6 +214,12 @@ func (c *Conn) serve(m *Message) error {
 	}
 	c.wg.Go(func() {
 		defer cancel(nil)
+		if told != nil {
+			select {
+			case <-told:
+			case <-c.ctx.Done():
+			}
+		}
 		c.respond(ctx, r)
 	})
 	return nil
@@ -225,7 +233,7 @@ func (c *Conn) respond(ctx context.Context, r *Request) {
 	}
 	frame, handed := c.encodeOutcome(ctx, r, result, err)
 	var written func()
-	if handed {
+	if handed && len(r.written) > 0 {
 		written = r.wrote // a refusal carries nothing
 	}
 	// The id is free before the response is out: the peer may use it again
