@@ -255,7 +255,7 @@ func (l *load) prompter(ctx context.Context, rng *rand.Rand) error {
 		}
 		l.confirmed()
 		led.note(func() {
-			led.own[out.SessionID], led.sessions[out.SessionID] = true, true
+			led.sessions[out.SessionID] = true
 			led.prompts = append(led.prompts, note{out.SessionID, out.MessageID})
 		})
 		pause(ctx, time.Duration(rng.IntN(150))*time.Millisecond)

@@ -89,10 +89,10 @@ func (l *load) filler(ctx context.Context, rng *rand.Rand) error {
 	defer leave()
 	led := l.run.led
 	var opened struct{ SessionID string }
-	if err := call(ctx, "session/create", obj{"title": "long"}, &opened); err != nil {
+	if err := call(ctx, "session/create", obj{"title": "go on"}, &opened); err != nil {
 		return l.settled(ctx, l.fate("session/create", err))
 	}
-	led.note(func() { led.own[opened.SessionID], led.sessions[opened.SessionID] = true, true })
+	led.note(func() { led.sessions[opened.SessionID] = true })
 	for {
 		text := make([]byte, 0, 16<<10)
 		for len(text) < cap(text)-16 {

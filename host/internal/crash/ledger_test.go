@@ -19,7 +19,6 @@ type ledger struct {
 	answered  []acceptance // told to the asker; message is empty for a result
 	prompts   []note
 	admitted  []note
-	own       map[string]bool // sessions of the host's own agents
 	sessions  map[string]bool
 	requests  map[string]request // by asker: one whose outcome nobody told
 }
@@ -39,19 +38,13 @@ func (t *tally) add(o tally) {
 }
 
 func newLedger() *ledger {
-	return &ledger{submitted: map[string]bool{}, own: map[string]bool{}, sessions: map[string]bool{}, requests: map[string]request{}}
+	return &ledger{submitted: map[string]bool{}, sessions: map[string]bool{}, requests: map[string]request{}}
 }
 
 func (l *ledger) note(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f()
-}
-
-func (l *ledger) builtin(id string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.own[id]
 }
 
 func (l *ledger) tally() tally {

@@ -104,13 +104,16 @@ func (l *load) repaired(ctx context.Context) error {
 	enough := errors.New("enough")
 	err := l.local.Stream(ctx, "host/follow", obj{}, func(raw json.RawMessage) error {
 		var list struct {
-			Sessions []struct{ ID, Status string }
+			Sessions []struct {
+				ID, Status string
+				Agent      struct{ Kind string }
+			}
 		}
 		if err := json.Unmarshal(raw, &list); err != nil {
 			return err
 		}
 		for _, s := range list.Sessions {
-			if s.Status == "damaged" || s.Status == "running" && !l.run.led.builtin(s.ID) {
+			if s.Status == "damaged" || s.Status == "running" && s.Agent.Kind == "external" {
 				return fmt.Errorf("%w: session %s is %s", errNotReady, s.ID, s.Status)
 			}
 		}

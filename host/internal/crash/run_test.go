@@ -236,7 +236,9 @@ func (r *run) check(stopped bool) {
 		if f.Fault != nil {
 			r.t.Errorf("round %d: %v", r.rounds, f.Fault)
 		}
-		if stopped && f.TurnOpen && f.Open > 0 && !r.led.builtin(f.ID) {
+		// A session of the host's own is named by its prompt, also when the kill
+		// came before anybody heard of it.
+		if stopped && f.TurnOpen && f.Open > 0 && !strings.HasPrefix(f.Title, "go ") {
 			r.t.Errorf("session %s: its turn is open though no host cut it", f.ID)
 		}
 		return nil

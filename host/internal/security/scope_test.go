@@ -19,6 +19,8 @@ func scopes() map[string]string {
 		"userQuestions/attachWait": "answer", "userQuestions/answer": "answer", "inbox/remove": "answer", "remote/settle": "answer",
 		"session/open": "ask", "userQuestions/ask": "ask", "userQuestions/await": "ask", "userQuestions/withdraw": "ask",
 		"inbox/claim": "ask", "inbox/admit": "ask",
+		// Who may answer may be called to it.
+		"push/key": "answer", "push/subscribe": "answer", "push/unsubscribe": "answer", "notify/test": "answer", "notify/status": "read",
 	}
 }
 
