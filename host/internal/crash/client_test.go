@@ -232,7 +232,10 @@ func (l *load) latecomer(ctx context.Context, rng *rand.Rand) error {
 			}
 			if out.Accepted {
 				l.confirmed()
-				led.note(func() { led.accepted = append(led.accepted, acceptance{a.session, a.call, submission, text}) })
+				led.note(func() {
+					led.sessions[a.session] = true // its making may have gone unheard
+					led.accepted = append(led.accepted, acceptance{a.session, a.call, submission, text})
+				})
 			}
 		}
 	}
