@@ -21,7 +21,7 @@ MODULE_SRC := go.mod go.sum $(call go_in,shared wasm/client)
 PAGE_SRC   := $(wildcard web/*.json web/*.ts web/*.html) $(shell find web/src web/public -type f 2>/dev/null)
 HOST_SRC   := go.mod go.sum $(call go_in,shared wasm host web) $(shell find host -type f ! -name '*.go' ! -path '*/testdata/*' 2>/dev/null)
 
-.PHONY: kill build run test clean static go race web e2e sim
+.PHONY: kill bench build run test clean static go race web e2e sim
 
 build: $(HOST)
 
@@ -37,6 +37,11 @@ web/node_modules/.stamp: web/package.json web/package-lock.json
 MCP_CLIENT := host/mcpserver/testdata/ts
 $(MCP_CLIENT)/node_modules/.stamp: $(MCP_CLIENT)/package.json $(MCP_CLIENT)/package-lock.json
 	cd $(MCP_CLIENT) && npm ci --no-audit --no-fund && touch node_modules/.stamp
+
+# LangGraph, for the example that bridges its interrupts.
+LANGGRAPH := docs/examples/langgraph
+$(LANGGRAPH)/node_modules/.stamp: $(LANGGRAPH)/package.json $(LANGGRAPH)/package-lock.json
+	cd $(LANGGRAPH) && npm ci --no-audit --no-fund && touch node_modules/.stamp
 
 web/dist/index.html: web/node_modules/.stamp $(PAGE_SRC)
 	cd web && npm run build && touch dist/.gitkeep dist/index.html
@@ -65,7 +70,8 @@ static: build
 	GOOS=wasip1 GOARCH=wasm go vet ./wasm/client ./shared/...
 	go tool staticcheck ./...
 
-go: build $(MCP_CLIENT)/node_modules/.stamp
+go: build $(MCP_CLIENT)/node_modules/.stamp $(LANGGRAPH)/node_modules/.stamp
+	for tool in curl jq python3; do .ci/need $$tool > /dev/null; done
 	go test ./...
 
 race: build
@@ -97,6 +103,6 @@ kill: build
 	go test ./host/internal/crash -run TestKill -v -kills $(N) -binary $(CURDIR)/$(HOST) -timeout 0
 
 clean:
-	rm -rf bin web/node_modules $(MCP_CLIENT)/node_modules
+	rm -rf bin web/node_modules $(MCP_CLIENT)/node_modules $(LANGGRAPH)/node_modules
 	find web/dist -mindepth 1 ! -name .gitkeep -delete
 	rm -f $(MODULE) $(ENGINE) $(dir $(ENGINE))LICENSE
