@@ -46,6 +46,14 @@ $(LANGGRAPH)/node_modules/.stamp: $(LANGGRAPH)/package.json $(LANGGRAPH)/package
 web/dist/index.html: web/node_modules/.stamp $(PAGE_SRC)
 	cd web && npm run build && touch dist/.gitkeep dist/index.html
 
+# The browser extension, for Chrome and for Firefox, in web/dist-extension.
+EXTENSION := web/dist-extension/chrome/manifest.json
+.PHONY: extension
+extension: $(EXTENSION)
+
+$(EXTENSION): web/node_modules/.stamp $(MODULE) $(PAGE_SRC)
+	cd web && npm run build:extension
+
 # The JavaScript engine of run_code comes from npm, under its own licence.
 $(ENGINE): web/node_modules/.stamp
 	cp web/node_modules/quickjs-wasi/LICENSE web/node_modules/quickjs-wasi/quickjs.wasm $(@D)
@@ -81,7 +89,7 @@ race: build
 web: build
 	cd web && npm run check
 
-e2e: build
+e2e: build extension
 	chromium=$$(.ci/need chromium); \
 	cd web && CHROMIUM="$$chromium" npm run e2e
 
@@ -104,5 +112,6 @@ kill: build
 
 clean:
 	rm -rf bin web/node_modules $(MCP_CLIENT)/node_modules $(LANGGRAPH)/node_modules
+	rm -rf web/dist-extension
 	find web/dist -mindepth 1 ! -name .gitkeep -delete
 	rm -f $(MODULE) $(ENGINE) $(dir $(ENGINE))LICENSE
