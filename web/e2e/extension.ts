@@ -17,6 +17,7 @@ interface Chrome {
   };
   notifications: {
     create(id: string, options: Notice): Promise<string>;
+    clear(id: string): Promise<boolean>;
     getAll(): Promise<Record<string, boolean>>;
     onButtonClicked: { dispatch(id: string, button: number): void };
     onClicked: { dispatch(id: string): void };
@@ -80,11 +81,17 @@ export class Extended {
     return this.context.serviceWorkers()[0] ?? (await this.context.waitForEvent("serviceworker"));
   }
 
-  /** What the browser does to a worker it wants to be rid of. */
+  /** What the browser does to a worker it wants to be rid of. Returns once it has stopped. */
   async killWorker(from: Page): Promise<void> {
     const session = await this.context.newCDPSession(from);
+    const stopped = new Promise<void>((resolve) => {
+      session.on("ServiceWorker.workerVersionUpdated", ({ versions }) => {
+        if (versions.some((version) => version.runningStatus === "stopped")) resolve();
+      });
+    });
     await session.send("ServiceWorker.enable");
     await session.send("ServiceWorker.stopAllWorkers");
+    await stopped;
     await session.detach();
   }
 
@@ -117,6 +124,11 @@ export function noticesMade(worker: Worker): Promise<Record<string, Notice>> {
 
 export function noticesShown(page: Page): Promise<string[]> {
   return page.evaluate(async () => Object.keys(await chrome.notifications.getAll()));
+}
+
+/** As a person wipes it away. */
+export function dismissNotice(page: Page, id: string): Promise<boolean> {
+  return page.evaluate((key) => chrome.notifications.clear(key), id);
 }
 
 export function pressButton(worker: Worker, id: string, button: number): Promise<void> {

@@ -1,6 +1,6 @@
 // What a browser has to fetch, and what the page's policy allows, checked on the built files.
 
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
@@ -63,5 +63,50 @@ describe("the built page", () => {
     for (const { name, bytes } of files) {
       if (name.endsWith(".css")) expect(bytes.toString()).not.toMatch(/url\((?!["']?data:image)/);
     }
+  });
+});
+
+describe("the embedded inbox", () => {
+  it("is one small file with its style inside, and names no other host", () => {
+    const bytes = readFileSync(join(dist, "embed.js"));
+    expect(gzipSync(bytes, { level: 9 }).length).toBeLessThanOrEqual(scriptGzipMax);
+    const text = bytes.toString();
+    expect(text).not.toMatch(/\bimport\s*[("']/);
+    expect(text).not.toMatch(/url\((?!["'`]?data:image)/);
+  });
+});
+
+describe("the built extension", () => {
+  const extension = join(import.meta.dirname, "../dist-extension");
+  const walk = (dir: string): string[] =>
+    readdirSync(dir, { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name));
+
+  for (const name of ["chrome", "firefox"]) {
+    it(`has every file that ${name}'s manifest names, the host's own module, and no inline script`, () => {
+      const root = join(extension, name);
+      const text = readFileSync(join(root, "manifest.json"), "utf8");
+      const named = [...text.matchAll(/"([\w/.-]+\.(?:html|js|png))(?:\?\w+)?"/g)];
+      expect(named.length).toBeGreaterThan(6);
+      for (const [, file = ""] of named) expect(existsSync(join(root, file)), file).toBe(true);
+      const module = join(import.meta.dirname, "../../wasm/bridge/module/client.wasm");
+      expect(readFileSync(join(root, "client.wasm")).equals(readFileSync(module))).toBe(true);
+      for (const path of walk(root)) {
+        if (!path.endsWith(".html")) continue;
+        const html = readFileSync(path, "utf8");
+        expect(html).not.toMatch(/<style|style=|\son\w+=|(src|href)="(https?:)?\/\//);
+        for (const [, body] of html.matchAll(/<script[^>]*>([\s\S]*?)<\/script>/g)) {
+          expect(body?.trim()).toBe("");
+        }
+      }
+    });
+  }
+
+  it("stays small", () => {
+    const script = walk(join(extension, "chrome"))
+      .filter((path) => path.endsWith(".js"))
+      .reduce((sum, path) => sum + gzipSync(readFileSync(path), { level: 9 }).length, 0);
+    expect(script).toBeLessThanOrEqual(80 * 1024);
   });
 });
