@@ -91,7 +91,7 @@ async function fill(): Promise<void> {
   const cache = await scope.caches.open(shellCache);
   await cache.addAll(shellFiles);
   const seen = new Set<string>();
-  const index = await (await cache.match("/"))?.text();
+  const index = await (await cache.match("/", { ignoreVary: true }))?.text();
   const wanted = namesIn(index ?? "");
   for (let name = wanted.pop(); name !== undefined; name = wanted.pop()) {
     if (seen.has(name) || seen.size >= shellMax) continue;
@@ -110,10 +110,15 @@ function namesIn(text: string): string[] {
   );
 }
 
+/** What is kept was asked for by the worker, with other headers than the page's. */
+function kept(cache: Cache, url: URL): Promise<Response | undefined> {
+  return cache.match(url.pathname, { ignoreVary: true });
+}
+
 async function cacheFirst(request: Request): Promise<Response> {
   const cache = await scope.caches.open(shellCache);
-  const kept = await cache.match(request);
-  if (kept) return kept;
+  const found = await kept(cache, new URL(request.url));
+  if (found) return found;
   const response = await fetch(request);
   if (response.ok) {
     await cache.put(request, response.clone());
@@ -130,8 +135,8 @@ async function networkFirst(request: Request, url: URL): Promise<Response> {
     if (response.ok) await cache.put(url.pathname, response.clone());
     return response;
   } catch (error) {
-    const kept = await cache.match(url.pathname);
-    if (kept) return kept;
+    const found = await kept(cache, url);
+    if (found) return found;
     throw error;
   }
 }
