@@ -203,6 +203,12 @@ func (f *feed) seq() int64 {
 	return f.durable
 }
 
+func (f *feed) followed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.followers > 0
+}
+
 func (f *feed) join() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

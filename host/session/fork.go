@@ -78,7 +78,7 @@ func (s *Store) fork(ctx context.Context, parent string, h event.Header, end int
 	l.row.refresh(state, true)
 	l.mu.Lock()
 	land := l.write(Batch{Session: h.ID, Stage: StageCreate, First: end, Events: raws, Header: event.AppendHeader(nil, h),
-		Summary: l.row.summary(state), Pending: l.row.pending()}, nil)
+		Summary: l.row.summary(state, false), Pending: l.row.pending()}, nil)
 	l.mu.Unlock()
 	<-land.done
 	return l, land.err

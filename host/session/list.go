@@ -42,6 +42,7 @@ func (l *list) upsert(r Row) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	r.Note = l.rows[r.ID].Note
+	r.shown, r.state = nil, nil // they would keep the state of a log that nobody holds
 	l.rows[r.ID] = r
 	l.changed(r.ID)
 }

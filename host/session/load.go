@@ -109,6 +109,10 @@ func (s *Store) load(id string) (*Log, error) {
 	l := newLog(s, state)
 	l.damage = fault
 	l.checkpointSize = len(rec.Checkpoint)
+	var sum summary
+	if !strictJSON(rec.Summary, &sum) || sum.Version != summaryVersion || sum.Stale {
+		l.unwritten = rowEntries // with the next batch
+	}
 	l.row.refresh(state, true)
 	if fault != nil {
 		l.row = damagedRow(id, l.row)

@@ -32,6 +32,7 @@ type Log struct {
 	gone  bool     // deleted
 
 	checkpointSize int // of the last checkpoint
+	unwritten      int // changes of the row's lists since they were written
 
 	feed feed // delivery side
 }
@@ -139,7 +140,7 @@ func (l *Log) SetHeader(change func(*event.Header)) (*Commit, error) {
 	}
 	l.state.Header = h
 	l.row.refresh(l.state, false)
-	b := Batch{Session: l.id, Header: event.AppendHeader(nil, h), Summary: l.row.summary(l.state)}
+	b := Batch{Session: l.id, Header: event.AppendHeader(nil, h), Summary: l.row.summary(l.state, l.unwritten > 0)}
 	return &Commit{First: l.state.Next, land: l.write(b, nil)}, nil
 }
 
@@ -160,10 +161,14 @@ func (l *Log) append(drafts []event.Draft) (*Commit, error) {
 	}
 	l.row.refresh(l.state, !delta.Empty())
 
-	b := Batch{Session: l.id, First: c.First, Events: raws, Summary: l.row.summary(l.state)}
+	b := Batch{Session: l.id, First: c.First, Events: raws}
 	if !delta.Empty() {
-		b.Pending = l.row.pending()
+		l.unwritten++
 	}
+	if l.unwritten > 0 && l.unwritten*pendingEvery >= len(l.row.Active)+len(l.row.Queued) {
+		b.Pending, l.unwritten = l.row.pending(), 0
+	}
+	b.Summary = l.row.summary(l.state, l.unwritten > 0)
 	if l.state.newEvents >= checkpointEvents && l.state.newBytes >= checkpointFactor*l.checkpointSize {
 		b.Checkpoint = l.state.appendCheckpoint()
 		l.state.newEvents, l.state.newBytes, l.checkpointSize = 0, 0, len(b.Checkpoint)
@@ -171,9 +176,14 @@ func (l *Log) append(drafts []event.Draft) (*Commit, error) {
 			b.Checkpoint = nil // a cache is not worth a batch that is too large
 		}
 	}
-	var w value.Writer
-	delta.Append(&w, l.state.Set)
-	c.land = l.write(b, &Item{Events: events, Changes: w.Bytes(), Seq: l.state.Next - 1, size: b.Size()})
+	item := &Item{Events: events, Seq: l.state.Next - 1, size: b.Size()}
+	// Who joins later takes a snapshot of a state that has this batch in it.
+	if l.feed.followed() {
+		var w value.Writer
+		delta.Append(&w, l.state.Set)
+		item.Changes = w.Bytes()
+	}
+	c.land = l.write(b, item)
 	return c, nil
 }
 

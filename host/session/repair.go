@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"meanwhile/host/internal/id"
 	"meanwhile/shared/event"
@@ -33,19 +35,54 @@ const errName = "ToolError"
 // host listens; the list's records say which logs these are, so no other is
 // read. Damaged sessions are left as they are.
 func (s *Store) RepairAll(ctx context.Context) (repaired int, err error) {
+	var open []string
 	for _, r := range s.list.all() {
-		if !r.open {
-			continue
-		}
-		l, err := s.Open(ctx, r.ID)
-		if err != nil {
-			return repaired, fmt.Errorf("repair session %s: %w", r.ID, err)
-		}
-		if l.damage == nil {
-			repaired++
+		if r.open {
+			open = append(open, r.ID)
 		}
 	}
-	return repaired, nil
+	var whole atomic.Int64
+	err = eachOf(open, func(id string) error {
+		l, err := s.Open(ctx, id)
+		if err != nil {
+			return fmt.Errorf("repair session %s: %w", id, err)
+		}
+		if l.damage == nil {
+			whole.Add(1)
+		}
+		return nil
+	})
+	return int(whole.Load()), err
+}
+
+// atOnce is how many logs are read and repaired side by side at a start: while
+// some wait for the disk, in one fsync together, others are read.
+const atOnce = 16
+
+// eachOf calls do for every id and returns the first error; after one, ids that
+// are not begun are left.
+func eachOf(ids []string, do func(id string) error) error {
+	var next atomic.Int64
+	var failed atomic.Pointer[error]
+	var all sync.WaitGroup
+	for range min(atOnce, len(ids)) {
+		all.Go(func() {
+			for failed.Load() == nil {
+				i := int(next.Add(1)) - 1
+				if i >= len(ids) {
+					return
+				}
+				if err := do(ids[i]); err != nil {
+					failed.CompareAndSwap(nil, &err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // Repair closes the turn that nobody drives any more, as Open does for a log

@@ -19,6 +19,10 @@ const (
 	firstWords   = 80        // characters of a title taken from the first message
 	rowEntries   = 64        // active asks, and queued messages, in one row
 	rowBytes     = 256 << 10 // of both together
+
+	// pendingEvery of a row's entries change before they are written again: else
+	// each of many asks would write all the others once more.
+	pendingEvery = 8
 )
 
 // The statuses of a row beside the kinds of a turn's end.
@@ -46,7 +50,10 @@ type Row struct {
 
 	Owner string `json:"-"`
 	key   string
-	open  bool // the last turn has not ended
+	open  bool                 // the last turn has not ended
+	stale bool                 // the lists are behind the log
+	shown []*projection.Active // what Active was made of, with its state then
+	state []projection.State
 }
 
 // RowAgent says who drives the session.
@@ -68,18 +75,21 @@ type Queued struct {
 // kindBuiltin is the agent of a session that names none.
 const kindBuiltin = "builtin"
 
-// summary is the small record rewritten with every batch.
+// summary is the small record rewritten with every batch. Stale: the pending
+// record is older, and what is pending is read from the log.
 type summary struct {
 	Version   int    `json:"version"`
 	Title     string `json:"title"`
 	Status    string `json:"status"`
 	Open      bool   `json:"open"`
 	UpdatedAt int64  `json:"updatedAt"`
+	Stale     bool   `json:"stale,omitempty"`
 }
 
 const summaryVersion = 1
 
-// pending is the record rewritten when asks or the inbox change.
+// pending is the record rewritten as asks and the inbox change, at once while
+// there are few.
 type pending struct {
 	Active  []json.RawMessage `json:"active"`
 	Queued  []Queued          `json:"queued"`
@@ -115,15 +125,14 @@ func (r *Row) refresh(s *State, pendingChanged bool) {
 		r.Status = StatusNew
 	}
 	if pendingChanged {
-		p := pendingOf(s.Set)
-		r.Active, r.Queued, r.Partial = p.Active, p.Queued, p.Partial
+		r.list(s.Set)
 	}
 }
 
 // Continued counts the listed asks that wait for a late answer.
 func (r *Row) Continued() (n int) {
 	for _, a := range r.Active {
-		// pendingOf writes the state last.
+		// encodeActive writes the state last.
 		if bytes.HasSuffix(a, []byte(`"state":"`+string(projection.Continued)+`"}`)) {
 			n++
 		}
@@ -131,29 +140,43 @@ func (r *Row) Continued() (n int) {
 	return n
 }
 
-func pendingOf(s *projection.Set) pending {
-	p := pending{Active: []json.RawMessage{}, Queued: []Queued{}}
+// list makes the lists anew. An ask that is listed already, in the same state,
+// is not encoded again; asks keep their order, so one walk finds those.
+func (r *Row) list(s *projection.Set) {
+	old := *r
 	size := 0
+	r.Active, r.Queued, r.Partial = make([]json.RawMessage, 0, len(old.Active)+1), []Queued{}, false
+	r.shown, r.state = make([]*projection.Active, 0, len(old.Active)+1), make([]projection.State, 0, len(old.Active)+1)
 	room := func(n int, held int) bool {
 		size += n
 		if held >= rowEntries || size > rowBytes {
-			p.Partial = true
+			r.Partial = true
 			return false
 		}
 		return true
 	}
+	at := 0
 	s.Questions.AllActive(func(a *projection.Active) bool {
-		var w value.Writer
-		w.Begin()
-		w.StrField("callId", a.CallID)
-		w.Name("questions")
-		projection.AppendQuestions(&w, a.Questions)
-		w.StrField("state", string(a.State))
-		w.End()
-		if !room(w.Len(), len(p.Active)) {
+		if len(r.Active) == rowEntries {
+			r.Partial = true
 			return false
 		}
-		p.Active = append(p.Active, w.Bytes())
+		var raw json.RawMessage
+		for i := at; i < len(old.shown); i++ {
+			if old.shown[i] == a {
+				if at = i + 1; old.state[i] == a.State {
+					raw = old.Active[i]
+				}
+				break
+			}
+		}
+		if raw == nil {
+			raw = encodeActive(a)
+		}
+		if !room(len(raw), len(r.Active)) {
+			return false
+		}
+		r.Active, r.shown, r.state = append(r.Active, raw), append(r.shown, a), append(r.state, a.State)
 		return true
 	})
 	for _, target := range []string{event.NextStep, event.NextTurn} {
@@ -162,17 +185,27 @@ func pendingOf(s *projection.Set) pending {
 			if m.Source.Kind == event.SourceReply {
 				q.CallID, q.Text = m.Source.CallID, m.Text
 			}
-			if !room(len(q.ID)+len(q.Text), len(p.Queued)) {
-				return p
+			if !room(len(q.ID)+len(q.Text), len(r.Queued)) {
+				return
 			}
-			p.Queued = append(p.Queued, q)
+			r.Queued = append(r.Queued, q)
 		}
 	}
-	return p
 }
 
-func (r *Row) summary(s *State) []byte {
-	return mustJSON(summary{Version: summaryVersion, Title: s.Balance.Title, Status: r.Status, Open: r.open, UpdatedAt: r.UpdatedAt})
+func encodeActive(a *projection.Active) json.RawMessage {
+	var w value.Writer
+	w.Begin()
+	w.StrField("callId", a.CallID)
+	w.Name("questions")
+	projection.AppendQuestions(&w, a.Questions)
+	w.StrField("state", string(a.State))
+	w.End()
+	return w.Bytes()
+}
+
+func (r *Row) summary(s *State, stale bool) []byte {
+	return mustJSON(summary{Version: summaryVersion, Title: s.Balance.Title, Status: r.Status, Open: r.open, UpdatedAt: r.UpdatedAt, Stale: stale})
 }
 
 // pending encodes the lists by hand: encoding/json would read every ask again.
@@ -204,7 +237,9 @@ func mustJSON(v any) []byte {
 }
 
 // rowFrom assembles a row from a backend's record without reading the log. ok
-// is false when a record is missing or of another version; the log can tell.
+// is false when a record is missing, of another version or stale; the log can
+// tell. A stale one whose turn is open will be read to repair it: its lists are
+// partial until then.
 func rowFrom(rec Record) (r Row, ok bool) {
 	h, err := event.ParseHeader(rec.Header)
 	if err != nil {
@@ -217,8 +252,8 @@ func rowFrom(rec Record) (r Row, ok bool) {
 	}
 	r.setHeader(h, sum.Title)
 	r.Seq, r.UpdatedAt, r.Status, r.open = rec.Events-1, sum.UpdatedAt, sum.Status, sum.Open
-	r.Active, r.Queued, r.Partial = p.Active, p.Queued, p.Partial
-	return r, true
+	r.Active, r.Queued, r.Partial, r.stale = p.Active, p.Queued, p.Partial || sum.Stale, sum.Stale
+	return r, !sum.Stale || sum.Open
 }
 
 func strictJSON(b []byte, v any) bool {

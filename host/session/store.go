@@ -55,7 +55,8 @@ type slot struct {
 type ownerKey struct{ owner, key string }
 
 // Open lists the sessions of a backend. It reads no log, but for sessions whose
-// small records are missing or of another version. The Store owns the backend.
+// small records are missing, of another version or behind. The Store owns the
+// backend.
 func Open(b Backend, o Options) (*Store, error) {
 	if o.Fatal == nil {
 		return nil, errors.New("session.Options.Fatal is not set: say what stops the process after a failed write")
@@ -87,10 +88,8 @@ func Open(b Backend, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open sessions: %w", err)
 	}
-	for _, id := range unread {
-		if err := s.relist(id); err != nil {
-			return nil, fmt.Errorf("open sessions: %w", err)
-		}
+	if err := eachOf(unread, s.relist); err != nil {
+		return nil, fmt.Errorf("open sessions: %w", err)
 	}
 	return s, nil
 }
@@ -103,6 +102,8 @@ func (s *Store) relist(id string) error {
 	}
 	s.list.upsert(l.row)
 	if h := l.state.Header; h.Key != "" {
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		s.keys[ownerKey{h.Owner, h.Key}] = id
 	}
 	return nil
@@ -311,7 +312,7 @@ func (s *Store) create(h event.Header) (*Log, error) {
 	l.row.refresh(l.state, true)
 	l.mu.Lock()
 	land := l.write(Batch{Session: h.ID, Stage: StageCreate, Header: event.AppendHeader(nil, h),
-		Summary: l.row.summary(l.state), Pending: l.row.pending()}, nil)
+		Summary: l.row.summary(l.state, false), Pending: l.row.pending()}, nil)
 	l.mu.Unlock()
 	<-land.done
 	return l, land.err
