@@ -31,6 +31,11 @@ var (
 type Passive struct {
 	agent *Agent
 	asked atomic.Bool // a header of this process is recorded
+
+	// The header wanted last and the recorded one that was the same; under the
+	// log's lock. An agent asks often and always under the same one.
+	wanted   event.RequestHeader
+	recorded []byte
 }
 
 // NewPassive returns the driver of an outside agent.
@@ -66,13 +71,28 @@ func (p *Passive) BeginCall(ctx context.Context, decide func(*session.State) (Be
 			step++
 			out = append(out, event.Step{Turn: turn, Step: step}.StartDraft())
 		}
-		if h, ok := HeaderDraft(s, b.Header, !p.asked.Swap(true)); ok {
+		if h, ok := p.header(s, b.Header); ok {
 			out = append(out, h)
 		}
 		return append(out, event.ToolCall{Turn: turn, Step: step, CallID: b.CallID, Name: b.Name,
 			Arguments: b.Arguments, RequestID: b.RequestID}.Draft()), nil
 	})
 }
+
+func (p *Passive) header(s *session.State, want event.RequestHeader) (event.Draft, bool) {
+	if same(p.recorded, s.Request) && same(p.wanted.Tools, want.Tools) &&
+		p.wanted.Provider == want.Provider && p.wanted.Model == want.Model && p.wanted.System == want.System {
+		return event.Draft{}, false
+	}
+	d, differs := HeaderDraft(s, want, !p.asked.Swap(true))
+	if p.wanted, p.recorded = want, nil; !differs {
+		p.recorded = s.Request
+	}
+	return d, differs
+}
+
+// same reports whether two slices are the one, and not empty.
+func same[T any](a, b []T) bool { return len(a) > 0 && len(a) == len(b) && &a[0] == &b[0] }
 
 // Ending is what a call came to, and with it a message for the agent, if there
 // is one: an answer that found nobody to take it is recorded as a pending result
