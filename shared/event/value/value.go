@@ -71,6 +71,12 @@ type parser struct {
 	s   string
 	at  int
 	msg string
+
+	// What is read of the arrays, objects and the string that are not at their
+	// end: each is then copied once, in its own size.
+	items   []Value
+	members []Member
+	text    []byte
 }
 
 func (p *parser) fail(msg string) {
@@ -90,15 +96,20 @@ func (p *parser) peek() byte {
 }
 
 func (p *parser) space() {
-	for c := p.peek(); c == ' ' || c == '\n' || c == '\t' || c == '\r'; c = p.peek() {
-		p.at++
+	if p.msg != "" {
+		return
+	}
+	for ; p.at < len(p.s); p.at++ {
+		if c := p.s[p.at]; c > ' ' || c != ' ' && c != '\n' && c != '\t' && c != '\r' {
+			return
+		}
 	}
 }
 
 // take skips c and the white space around it, if it comes next.
 func (p *parser) take(c byte) bool {
 	p.space()
-	if p.peek() != c {
+	if p.msg != "" || p.at >= len(p.s) || p.s[p.at] != c {
 		return false
 	}
 	p.at++
@@ -145,12 +156,16 @@ func (p *parser) array(depth int) Value {
 	if p.take(']') {
 		return v
 	}
+	base := len(p.items)
 	for {
-		v.items = append(v.items, p.value(depth+1))
+		item := p.value(depth + 1) // it uses p.items too
+		p.items = append(p.items, item)
 		if !p.take(',') {
 			break
 		}
 	}
+	v.items = append(make([]Value, 0, len(p.items)-base), p.items[base:]...)
+	p.items = p.items[:base]
 	if !p.take(']') {
 		p.fail("an array goes on with , or ends with ]")
 	}
@@ -164,6 +179,10 @@ func (p *parser) object(depth int) Value {
 	if p.take('}') {
 		return v
 	}
+	if p.members == nil {
+		p.members = make([]Member, 0, 8)
+	}
+	base := len(p.members)
 	for p.msg == "" {
 		start := p.at
 		if p.peek() != '"' {
@@ -171,7 +190,7 @@ func (p *parser) object(depth int) Value {
 			break
 		}
 		m := Member{Name: p.string()}
-		if v.has(m.Name, &names) {
+		if has(p.members[base:], m.Name, &names) {
 			p.at = start
 			p.fail("a member's name stands twice")
 			break
@@ -180,11 +199,13 @@ func (p *parser) object(depth int) Value {
 			p.fail("a colon is missing")
 		}
 		m.Value = p.value(depth + 1)
-		v.members = append(v.members, m)
+		p.members = append(p.members, m)
 		if !p.take(',') {
 			break
 		}
 	}
+	v.members = append(make([]Member, 0, len(p.members)-base), p.members[base:]...)
+	p.members = p.members[:base]
 	if !p.take('}') {
 		p.fail("an object goes on with , or ends with }")
 	}
@@ -193,13 +214,18 @@ func (p *parser) object(depth int) Value {
 
 const scanMax = 16
 
-func (v *Value) has(name string, names *map[string]bool) bool {
-	if len(v.members) < scanMax {
-		return v.Get(name).kind != Missing
+func has(members []Member, name string, names *map[string]bool) bool {
+	if len(members) < scanMax {
+		for i := range members {
+			if members[i].Name == name {
+				return true
+			}
+		}
+		return false
 	}
 	if *names == nil {
 		*names = map[string]bool{}
-		for _, m := range v.members {
+		for _, m := range members {
 			(*names)[m.Name] = true
 		}
 	}
@@ -247,15 +273,23 @@ func (p *parser) number() Value {
 func (p *parser) string() string {
 	p.at++
 	start, whole := p.at, p.s
-	var out []byte // once there is an escape
+	out, escaped := p.text[:0], false
 	for p.at < len(whole) {
 		c := whole[p.at]
+		for c >= ' ' && c != '"' && c != '\\' && c < utf8.RuneSelf {
+			if p.at++; p.at == len(whole) {
+				p.fail("")
+				return ""
+			}
+			c = whole[p.at]
+		}
 		switch {
 		case c == '"':
 			text := whole[start:p.at]
 			p.at++
-			if out != nil {
-				return string(append(out, text...))
+			if escaped {
+				p.text = append(out, text...)
+				return string(p.text)
 			}
 			return text
 		case c < ' ':
@@ -263,13 +297,11 @@ func (p *parser) string() string {
 			return ""
 		case c == '\\':
 			out = append(out, whole[start:p.at]...)
-			out = p.escape(out)
+			out, escaped = p.escape(out), true
 			if p.msg != "" {
 				return ""
 			}
 			start = p.at
-		case c < utf8.RuneSelf:
-			p.at++
 		default:
 			r, n := utf8.DecodeRuneInString(whole[p.at:])
 			if r == utf8.RuneError && n == 1 {
