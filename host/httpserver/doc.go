@@ -16,6 +16,10 @@
 // Every route, static files too, first passes auth.Gate: Host, then Origin,
 // then token. Every response carries the same security headers.
 //
+// A page of a configured origin, such as an extension or one that embeds the
+// inbox, may read the answers (share.go); its preflight is answered without a
+// token, the request itself needs what its route needs.
+//
 // # Listening
 //
 // Listen refuses an address beyond loopback without TLS: tokens and answers

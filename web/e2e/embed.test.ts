@@ -104,6 +104,16 @@ describe("the embedded inbox", () => {
     expect(await inbox.locator("[data-own]").inputValue()).toBe("jxh sessions");
     await picture(page, "embed-card");
 
+    // Its own width decides, not the window's: list and card stand side by side when there is room.
+    const list = inbox.locator(".pane-list");
+    expect(await list.isVisible()).toBe(false);
+    await inbox.evaluate((element) => {
+      element.style.width = "900px";
+    });
+    await list.waitFor();
+    await picture(page, "embed-wide");
+    await inbox.locator("[data-own]").focus();
+
     // What the page styles does not reach in, and the page itself is as it was.
     const send = inbox.locator('[data-act="submit"]');
     expect(await send.evaluate((e) => getComputedStyle(e).backgroundColor)).not.toBe(
