@@ -159,10 +159,9 @@ func (s *sessions) FollowList(ctx context.Context, fn func(session.ListItem) err
 // world is a service with everything around it under the test's control.
 type world struct {
 	*Service
-	list    *sessions
-	values  *memory
-	window  time.Duration
-	pending int
+	list   *sessions
+	values *memory
+	window time.Duration
 }
 
 func newWorld(t *testing.T, o Options, values *memory) *world {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,8 +19,9 @@ import (
 
 // book keeps what a target was told, as "kind call".
 type book struct {
+	mu   sync.Mutex
 	told []string
-	fail error
+	down atomic.Bool
 }
 
 func (w *world) book(id string) *book {
@@ -26,9 +29,11 @@ func (w *world) book(id string) *book {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.add(id, "", Status{ID: id, Kind: "webhook"}, func(_ context.Context, n Note) error {
-		if b.fail != nil {
-			return b.fail
+		if b.down.Load() {
+			return errors.New("down")
 		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
 		b.told = append(b.told, string(n.Kind)+" "+n.CallID)
 		return nil
 	}, nil)
@@ -38,6 +43,8 @@ func (w *world) book(id string) *book {
 func (b *book) want(t *testing.T, what string, want ...string) {
 	t.Helper()
 	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if diff := cmp.Diff(want, b.told); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
@@ -162,7 +169,7 @@ func TestNewestNoteWins(t *testing.T) {
 		w := newWorld(t, Options{Retry: time.Minute}, nil)
 		defer w.Close()
 		b := w.book("one")
-		b.fail = errors.New("down")
+		b.down.Store(true)
 		first := w.ask("c1", oneChoice, 0)
 		time.Sleep(time.Second)
 		second := w.ask("c2", oneChoice, 5*time.Minute)
@@ -170,7 +177,7 @@ func TestNewestNoteWins(t *testing.T) {
 		w.ask("c3", oneChoice, 0)
 		time.Sleep(time.Second)
 		second(question.Settlement{Kind: question.Result}) // nobody was told of it
-		b.fail = nil
+		b.down.Store(false)
 		time.Sleep(time.Hour)
 		b.want(t, "after the failure", "arrived c1", "arrived c3")
 		first(question.Settlement{Kind: question.Result})
@@ -183,7 +190,7 @@ func TestQueueIsBounded(t *testing.T) {
 		w := newWorld(t, Options{Retry: time.Hour}, nil)
 		defer w.Close()
 		b := w.book("one")
-		b.fail = errors.New("down")
+		b.down.Store(true)
 		for i := range queueMax + 10 {
 			w.ask(strconv.Itoa(i), oneChoice, 0)
 		}
