@@ -14,7 +14,7 @@ HOST   := bin/meanwhile
 
 # Packages where goroutines meet; the race detector runs on these.
 RACE := ./host/jsonrpc/... ./host/gateway/... ./host/session/... ./host/agent/... ./host/question/... \
-        ./host/auth ./host/httpserver ./host/httpapi ./host/app ./host/tool/... ./shared/deadline/... ./wasm/bridge ./wasm/quickjs
+        ./host/auth ./host/httpserver ./host/notify ./host/httpapi ./host/app ./host/tool/... ./shared/deadline/... ./wasm/bridge ./wasm/quickjs
 
 go_in = $(shell find $(1) -name '*.go' ! -name '*_test.go' 2>/dev/null)
 MODULE_SRC := go.mod go.sum $(call go_in,shared wasm/client)
