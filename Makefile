@@ -110,6 +110,14 @@ N ?= 200
 kill: build
 	go test ./host/internal/crash -run TestKill -v -kills $(N) -binary $(CURDIR)/$(HOST) -timeout 0
 
+# Faults put into the program one at a time, each with the tests that must notice.
+# ONLY is a pattern of names and files; none = all.
+ONLY ?=
+.PHONY: mutants
+mutants: $(MODULE)
+	go test -c -o bin/mutant.test ./host/internal/mutant
+	cd host/internal/mutant && $(CURDIR)/bin/mutant.test -test.run '^TestMutants$$' -test.timeout 0 -mutants -only '$(ONLY)'
+
 clean:
 	rm -rf bin web/node_modules $(MCP_CLIENT)/node_modules $(LANGGRAPH)/node_modules
 	rm -rf web/dist-extension
