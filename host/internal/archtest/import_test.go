@@ -91,7 +91,7 @@ var layers = [][]string{
 	{"host/metrics", "host/tool/askuser", "host/tool/runcode", "host/tool/subagent", "host/outside", "host/notify"},
 	{"host/mcpserver", "host/httpapi", "host/hook", "host/remotes"},
 	{"host/app"},
-	{"host/cli", "host/internal/hosttest", "host/internal/crash", "host/internal/security", "host/internal/sim"},
+	{"host/cli", "host/internal/hosttest", "host/internal/crash", "host/internal/mutant", "host/internal/bench", "host/internal/security", "host/internal/sim"},
 	{"host/cmd"},
 	{"host/internal/archtest"},
 }
