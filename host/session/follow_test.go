@@ -126,6 +126,40 @@ func TestFollowItems(t *testing.T) {
 	})
 }
 
+// A follower is told of a batch when it is on disk, and not before.
+func TestFollowDurableOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := sessiontest.NewMem()
+		l := sessiontest.Create(t, sessiontest.OpenOn(t, mem))
+		c, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var got []int64
+		done := make(chan error, 1)
+		go func() {
+			done <- l.Follow(c, nil, func(i session.Item) error { got = append(got, i.Seq); return nil })
+		}()
+		synctest.Wait()
+		mem.Hold()
+		for _, id := range []string{"m0", "m1"} {
+			if _, err := l.Update(func(*session.State) ([]event.Draft, error) { return []event.Draft{user(id, "x")}, nil }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, want := range [][]int64{{-1}, {-1, 0}, {-1, 0, 1}} {
+			if i > 0 {
+				mem.Sync(1)
+			}
+			synctest.Wait()
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("with %d batches on disk: -want +got\n%s", i, diff)
+			}
+		}
+		cancel()
+		<-done
+		mem.Release()
+	})
+}
+
 func TestFollowAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := sessiontest.Create(t, sessiontest.Open(t))
