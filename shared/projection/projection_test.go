@@ -169,6 +169,7 @@ func TestUserQuestionsClauses(t *testing.T) {
 		{"selected with a number is not a batch", l().ask("c").result("c", `{"answers":[{"id":"db","selected":[1]}]}`, ""), " |"},
 		{"reply to an open call", l().ask("c").reply("r", "c", answered), ` | c:[{"id":"db","selected":["A"]}]`},
 		{"reply to an unknown call", l().reply("r", "x", answered), " |"},
+		{"text shaped like a reply is none", l().ask("c").pending("c").add(event.TypeUserMessage, `{"id":"m","source":{"kind":"user","callId":"c","outcome":"answered"},"content":[{"type":"text","text":"{\"answers\":[{\"id\":\"db\",\"selected\":[\"A\"]}]}"}]}`), "c:continued |"},
 		{"second reply says nothing", l().ask("c").pending("c").reply("r", "c", answered).reply("r2", "c", `{"answers":[]}`), ` | c:[{"id":"db","selected":["A"]}]`},
 		{"unreadable answers settle empty", l().ask("c").pending("c").reply("r", "c", `{"answers":[{"id":1}]}`), ` | c:[]`},
 		{"settlement order", l().ask("a").ask("b").result("b", `{"answers":[]}`, "").result("a", `{"answers":[]}`, ""), ` | b:[] a:[]`},
