@@ -84,7 +84,7 @@ var storeFaults = []fault{
 		item = nil
 	}
 	l.store.backend.Write(b, func(err error) {`,
-		in: "host/session", tests: []string{"TestDurableOnly", "TestFollowItems"},
+		in: "host/session", tests: []string{"TestFollowDurableOnly"},
 	},
 	{
 		name: "checkpoint trusted over the log", why: "a stale cache shows other questions than the log",
