@@ -3,6 +3,7 @@ package machine
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -159,6 +160,9 @@ func TestStorageFails(t *testing.T) {
 	r.step(doc{"type": "storage", "failed": true})
 	want(t, r.view(doc{"view": "cards"}), "storage=memory")
 	want(t, r.card(key), "storage=memory", "questions.0.custom=x")
+	if !slices.Contains(r.dirty, any("card:"+key)) {
+		t.Error("a card on show keeps its old note")
+	}
 	r.stored = map[string]string{}
 	r.step(doc{"type": "storage", "failed": false})
 	if len(r.stored) != 1 {

@@ -134,6 +134,9 @@ func (m *Machine) storageFailed(failed bool) {
 	}
 	m.memory = failed
 	m.mark("cards")
+	for _, c := range m.cards {
+		c.Dirty = true
+	}
 	if failed {
 		return
 	}
