@@ -144,6 +144,24 @@ describe("a question that arrives", () => {
     expect(text("[data-status]")).toContain("new question");
   });
 
+  it("says what is so when a translator has put its own nodes in place of the text", async () => {
+    const { answer } = await ask();
+    answer.catch(() => {}); // handed on when the agent carries on
+    await open();
+    for (const selector of [".time-text", "[data-act=submit] span", ".row-time span:last-child"]) {
+      const element = find(selector);
+      element.innerHTML = `<font>${element.textContent}</font>`;
+    }
+    find('[data-o="1"]').click();
+    await settle();
+    expect(text(".time-text")).toBe("Waiting for you");
+    expect(text(".row-time")).toBe("waits");
+    host.item("host/follow", { upsert: [sessionRow({ active: [active("continued")], seq: 5 })] });
+    await settle();
+    expect(text(".time-text")).toContain("Your answer will still reach it.");
+    expect(text("[data-act=submit]")).toContain("Send late answer");
+  });
+
   it("is answered through the request that brought it", async () => {
     const { answer } = await ask();
     await open();

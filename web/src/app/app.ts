@@ -16,7 +16,7 @@ import { type Strings, stringsFor } from "../ui/strings/index.ts";
 import { isQuiet, minuteOf } from "../worker/device.ts";
 import { formatRoute, parseRoute, type Route } from "./route.ts";
 import { sentence } from "./say.ts";
-import { deviceLabel, exchange, revoke } from "./signin.ts";
+import { deviceLabel, exchange, revoke, takeCode } from "./signin.ts";
 
 /** A module that stops more often than this in one visit is not started again. */
 export const moduleRestartsMax = 3;
@@ -407,6 +407,9 @@ export class App {
     window.addEventListener("pageshow", () => this.#link.wake());
     window.addEventListener("online", () => this.#link.wake());
     window.addEventListener("hashchange", () => {
+      // A login link that is opened where the page is already open loads nothing anew.
+      const code = takeCode(window.location, window.history);
+      if (code !== undefined && !this.signedIn) void this.signInWith(code);
       this.route.value = parseRoute(window.location.hash);
     });
     window.addEventListener("storage", (event) => {

@@ -80,7 +80,7 @@ export function CardPanel({ cardKey: key, follows, docked, onHide }: Props): VNo
     >
       <header class="card-head">
         <h2 class="chip" tabIndex={-1} dir="auto">
-          {card.plan ? s.plan : visible(headerOf(card, s))}
+          <span key={headerOf(card, s)}>{card.plan ? s.plan : visible(headerOf(card, s))}</span>
         </h2>
         <span class="card-who" dir="auto">
           {[agent, card.title]
@@ -199,8 +199,10 @@ function AnswerBody({ card }: { card: Card }): VNode {
       <footer class="card-foot">
         {many && (
           <div class="pager">
-            <span class="sr">{s.questionOf(q + 1, questions.length)}</span>
-            <span class="pager-at" aria-hidden="true">
+            <span key={`q${q}`} class="sr">
+              {s.questionOf(q + 1, questions.length)}
+            </span>
+            <span key={`at${q}`} class="pager-at" aria-hidden="true">
               {`${q + 1} / ${questions.length}`}
             </span>
             <button
@@ -246,7 +248,7 @@ function AnswerBody({ card }: { card: Card }): VNode {
             app.act(card.key, { act: "skip", q, on: !question?.skipped, ...pointer(event) });
           }}
         >
-          {question?.skipped ? s.unskip : s.skip}
+          <span key={question?.skipped}>{question?.skipped ? s.unskip : s.skip}</span>
         </button>
         <button
           type="button"
@@ -255,7 +257,7 @@ function AnswerBody({ card }: { card: Card }): VNode {
           data-act="submit"
           onClick={(event) => app.act(card.key, { act: "submit", ...pointer(event) })}
         >
-          <span>{sendLabel(card, s)}</span>
+          <span key={sendLabel(card, s)}>{sendLabel(card, s)}</span>
           <kbd>{s.sendKeys}</kbd>
         </button>
       </footer>
@@ -277,7 +279,11 @@ export function Notes({ card }: { card: Card }): VNode {
     <div class="notes">
       {card.restored && <p class="note note-quiet">{s.restored}</p>}
       {card.storage === "memory" && <p class="note">{s.storageMemory}</p>}
-      {hint && <p class="note note-hint">{hint}</p>}
+      {hint && (
+        <p key={hint} class="note note-hint">
+          {hint}
+        </p>
+      )}
       {refused && refused.q === undefined && (
         <p class="note note-refused" role="alert">
           {s.refused(visible(refused.message || refused.code))}

@@ -83,11 +83,17 @@ export function CountdownLine({ card }: { card: Card }): VNode {
   const busy = busyText(card, s);
   const runs = countdown?.state === "counting" || countdown?.state === "focused";
   const warns = runs && countdown.warn && busy === "";
+  const text = busy || countdownText(card, app.store.now.value, s);
   return (
     <div class={`time${warns ? " time-warn" : ""}`}>
       {busy === "" && countdown && <Ring countdown={countdown} />}
       {warns && <Icon name="soon" />}
-      <span class="time-text">{busy || countdownText(card, app.store.now.value, s)}</span>
+      {/* A translator puts its own nodes in place of a text, and a change would miss them: what a
+          person must not misread is a new element for each text, here and in all that has its text
+          as its key. */}
+      <span key={text} class="time-text">
+        {text}
+      </span>
       {card.state === "open" && runs && !busy && (
         <button
           type="button"

@@ -54,7 +54,7 @@ function Frame(): VNode {
       </a>
       <Layout />
       <p class="sr" role="status" aria-live="polite" data-status>
-        {app.line.value}
+        <span key={app.line.value}>{app.line.value}</span>
       </p>
       {sheet && <Sheet onClose={() => setSheet(false)} />}
     </>
@@ -147,7 +147,11 @@ function RailLink(props: {
     <a class="rail-link" href={props.href} aria-current={props.here ? "page" : undefined}>
       <Icon name={props.icon} />
       <span class="rail-text">{props.text}</span>
-      {props.count > 0 && <span class="count">{props.count}</span>}
+      {props.count > 0 && (
+        <span key={props.count} class="count">
+          {props.count}
+        </span>
+      )}
     </a>
   );
 }

@@ -46,7 +46,9 @@ export function InboxList({ chosen }: { chosen: string | undefined }): VNode {
           <section key={group} class={`group group-${group}`}>
             <h2 class="group-title">
               <span>{groupTitle(group, s)}</span>
-              <span class="count">{members.length}</span>
+              <span key={members.length} class="count">
+                {members.length}
+              </span>
             </h2>
             <ul>
               {members.map((row) => (
@@ -100,21 +102,28 @@ function InboxRow({ row, chosen }: { row: Row; chosen: boolean }): VNode {
 
 function RowTime(props: { row: Row; strings: Strings; now: number }): VNode | null {
   const { row, strings: s, now } = props;
+  const span = (text: string): VNode => (
+    <span key={text} class="row-time">
+      {text}
+    </span>
+  );
   const countdown = row.countdown;
   if (row.group !== "needs") {
     const at = row.ended?.at ?? row.carriedAt;
-    return at === undefined ? null : <span class="row-time">{moment(at, now, s.locale)}</span>;
+    return at === undefined ? null : span(moment(at, now, s.locale));
   }
   const state = countdown?.state ?? "none";
   if ((state === "counting" || state === "focused") && countdown?.remainingMs !== undefined) {
     return (
       <span class={`row-time${countdown.warn ? " row-warn" : ""}`}>
         <Ring countdown={countdown} />
-        <span>{s.left(remaining(countdown.remainingMs))}</span>
+        <span key={s.left(remaining(countdown.remainingMs))}>
+          {s.left(remaining(countdown.remainingMs))}
+        </span>
       </span>
     );
   }
-  return <span class="row-time">{row.blocking || state !== "none" ? s.waits : ""}</span>;
+  return span(row.blocking || state !== "none" ? s.waits : "");
 }
 
 /** Nothing needs the person: said once, calmly; on the very first visit, how to begin. */
