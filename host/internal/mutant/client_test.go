@@ -21,14 +21,14 @@ var clientFaults = []fault{
 		file: "wasm/client/card/act.go",
 		old:  "		c.Hidden, c.Dirty = true, true",
 		put:  "		c.Hidden, c.Dirty = true, true\n		clear(c.Draft.Answers)",
-		in:   "wasm/client/machine", tests: []string{"TestHiddenCardStillExpires", "TestRandom"},
+		in:   "wasm/client/machine", tests: []string{"TestHidingKeepsTheDraft"},
 	},
 	{
 		name: "a double click sends twice", why: "one press is two submissions",
 		file: "wasm/client/card/card.go",
 		old:  "return c.Busy == Idle && c.Ended == nil && !c.Queued()",
 		put:  "return c.Ended == nil && !c.Queued()",
-		in:   "wasm/client/machine", tests: []string{"TestLostResponseGoesAgainUnderItsID", "TestRandom"},
+		in:   "wasm/client/machine", tests: []string{"TestTwoClicksAreOneSubmit"},
 	},
 	{
 		name: "sent again under a new id", why: "a lost response makes two replies of one press",
@@ -63,7 +63,7 @@ var clientFaults = []fault{
 		file: "wasm/client/transcript/log.go",
 		old:  "	if m.Source.Kind == event.SourceReply {",
 		put:  "	if _, shaped := readReply(m.Text); shaped {",
-		in:   "wasm/client/machine", tests: []string{"TestReplyOpensTheTurn", "TestAskRowThroughItsLife"},
+		in:   "wasm/client/machine", tests: []string{"TestPastedReplyIsText"},
 	},
 	{
 		name: "an edited card expires", why: "the time runs out under a person's hands",
