@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"meanwhile/host/gateway"
 	"meanwhile/host/jsonrpc"
 	"meanwhile/host/remotes"
 )
@@ -16,8 +17,9 @@ import (
 const (
 	// socketPathMax is what the kernel takes as the name of a socket.
 	socketPathMax = 103
-	// maxLocals bounds the command lines connected at once.
-	maxLocals = 64
+	// maxLocals bounds the command lines connected at once; it leaves room for
+	// browsers below the gateway's own bound on clients.
+	maxLocals = gateway.DefaultMaxClients * 3 / 4
 )
 
 // SocketPath is the socket of the host that has a data directory.
@@ -51,11 +53,6 @@ func (a *App) serveLocal(ctx context.Context, l net.Listener) {
 	defer clients.Wait()
 	free := make(chan struct{}, maxLocals)
 	for {
-		select {
-		case free <- struct{}{}:
-		case <-ctx.Done():
-			return
-		}
 		conn, err := l.Accept()
 		if err != nil {
 			if !errors.Is(err, net.ErrClosed) {
@@ -63,9 +60,20 @@ func (a *App) serveLocal(ctx context.Context, l net.Listener) {
 			}
 			return
 		}
+		line := jsonrpc.Lines(conn)
+		select {
+		case free <- struct{}{}:
+		default:
+			// Said at once: one that waited unseen would look like a host that hangs.
+			clients.Go(func() {
+				err := line.Close(jsonrpc.CloseSlow, fmt.Sprintf("%d command lines are connected already: wait for some to end", maxLocals))
+				a.log.Warn("command line refused", "connected", maxLocals, "close", err)
+			})
+			continue
+		}
 		clients.Go(func() {
 			defer func() { <-free }()
-			err := a.gateway.Accept(ctx, jsonrpc.Lines(conn), remotes.Local())
+			err := a.gateway.Accept(ctx, line, remotes.Local())
 			a.log.Debug("command line left", "reason", err)
 		})
 	}

@@ -3,11 +3,16 @@ package app_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"net"
 	"strings"
 	"sync"
 	"testing"
 
+	"meanwhile/host/app"
+	"meanwhile/host/gateway"
 	"meanwhile/host/internal/hosttest"
+	"meanwhile/host/jsonrpc"
 )
 
 // outsider is an agent from another program, over real sockets, with a token
@@ -268,5 +273,24 @@ func TestOutsideConnectionCutAtEachStep(t *testing.T) {
 	case second := <-o.person.Asks():
 		t.Errorf("a second card: %+v", second)
 	default:
+	}
+}
+
+// More command lines than the host takes at once are told so; none waits unseen.
+func TestTooManyCommandLinesAreTold(t *testing.T) {
+	h := hosttest.Start(t, hosttest.Options{})
+	const most = gateway.DefaultMaxClients * 3 / 4
+	for range most {
+		h.Local()
+	}
+	conn, err := net.Dial("unix", app.SocketPath(h.Config().Data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, err = jsonrpc.Lines(conn).Read(t.Context())
+	var closed *jsonrpc.CloseError
+	if !errors.As(err, &closed) || !strings.Contains(closed.Reason, "connected already") {
+		t.Errorf("one too many: %v, want a reason", err)
 	}
 }
