@@ -63,13 +63,13 @@ var doorFaults = []fault{
 		file: "host/gateway/gateway.go",
 		old:  "				drop = append(drop, conn)",
 		put:  "				_ = append(drop, conn)",
-		in:   "host/remotes", tests: []string{"TestRevokedTokenLosesItsConnection"},
+		in:   "host/gateway", tests: []string{"TestWire"},
 	},
 	{
 		name: "web_fetch reaches private addresses", why: "a page's text makes the agent read the metadata of the cloud",
 		file: "host/tool/webfetch/guard.go",
 		old:  "	if err != nil || !public(a) {",
-		put:  "	if err != nil {",
+		put:  "	if err != nil || !a.IsValid() {",
 		in:   "host/tool/webfetch", tests: []string{"TestControl", "TestNameThatChanges"},
 	},
 }
