@@ -25,7 +25,7 @@ const (
 	valuesMax    = 20_000                   // values in one of those; a lawful batch has some 5000
 	FoldMax      = 2 << 20                  // bytes of a log given to Fold
 	instancesMax = 16
-	gcPercent    = "25" // keeps a small instance small
+	gcPercent    = "100" // a small heap would be collected hundreds of times in one fold
 )
 
 // ErrNotBuilt is New without the module, which is built and not committed.
