@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"fmt"
 	"sync"
 	"syscall"
 	"time"
@@ -41,7 +42,7 @@ func (b *bench) oneAtATime() {
 func (b *bench) crowd() {
 	b.t.Helper()
 	for _, people := range b.answerers {
-		p := b.start(b.dir(), "w2", tokens{})
+		p := b.start(b.dir(), fmt.Sprint("w2-", people), tokens{})
 		for range people {
 			p.person(0)
 		}
