@@ -32,7 +32,8 @@
 // A damaged log (Log.Damage is set) can be read, listed and followed up to the
 // fault, forked from what is readable, and deleted; Update returns ErrDamaged.
 // It never stops other sessions. Damage that the backend did not find is found
-// when the log is first read: listing reads none.
+// when the log is first read. Listing reads none but those whose lists were not
+// written since they changed: while there are many, one change in some is.
 //
 // # Wire shapes
 //
