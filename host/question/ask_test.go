@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -279,9 +280,14 @@ func TestEveryCodeHasItsTexts(t *testing.T) {
 // Who measures hears of each outcome once, with the time the ask waited.
 func TestSettledTellsHowLongItTook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // one is told by a client's goroutine, one by a timer's
 		var got []string
 		r := newRig(t, func(o *Options) {
-			o.Settled = func(o Outcome, took time.Duration) { got = append(got, fmt.Sprint(o.CallID, " ", o.Status, " ", took)) }
+			o.Settled = func(o Outcome, took time.Duration) {
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, fmt.Sprint(o.CallID, " ", o.Status, " ", took))
+			}
 		})
 		a, rec := r.agent(nil), &recorder{}
 		for _, id := range []string{"answered", "late"} {
@@ -294,6 +300,8 @@ func TestSettledTellsHowLongItTook(t *testing.T) {
 		r.gw.events[0].answer("a", "", good)
 		time.Sleep(minute)
 		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		if diff := cmp.Diff([]string{"answered 0 20s", "late 1 1m0s"}, got); diff != "" {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
