@@ -43,6 +43,9 @@ func (b *bench) openAll(each int) {
 	who := p.person(n)
 	select {
 	case <-who.done:
+	case <-who.Done():
+		b.t.Errorf("%s: the answering client was dropped, %d answered and %d settled: %v", name, who.answered.Load(), who.settled.Load(), who.Err())
+		return
 	case <-time.After(within):
 		b.t.Errorf("%s: %d were delivered and %d settled", name, who.answered.Load(), who.settled.Load())
 		return
