@@ -255,7 +255,7 @@ func TestModuleRebuildsToTheSameBytes(t *testing.T) {
 	b := open(t)
 	makefile, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
 	if err != nil {
-		t.Skip("no Makefile beside the module")
+		t.Fatal(err)
 	}
 	_, command, ok := strings.Cut(string(makefile), "\tGOOS=wasip1 GOARCH=wasm go build ")
 	if !ok {
@@ -265,7 +265,7 @@ func TestModuleRebuildsToTheSameBytes(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "client.wasm")
 	build := exec.Command("sh", "-c", "go build "+strings.ReplaceAll(command, "$@", out))
 	build.Dir = filepath.Join("..", "..")
-	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm")
+	build.Env = append(os.Environ(), "GOOS=wasip1", "GOARCH=wasm", "CGO_ENABLED=0")
 	if msg, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, msg)
 	}
