@@ -331,6 +331,11 @@ func TestLoginRate(t *testing.T) {
 	if _, _, err := codes.Redeem("a", code, ""); err != nil {
 		t.Errorf("after the wait = %v", err)
 	}
+	for i := range 3 * redeemBurst {
+		if _, _, err := codes.Redeem("c", codes.Issue(), ""); err != nil {
+			t.Fatalf("good link %d = %v, want only guesses to count", i, err)
+		}
+	}
 }
 
 func TestLoginRateRemembersBoundedAddresses(t *testing.T) {

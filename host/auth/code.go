@@ -107,6 +107,10 @@ func (c *Codes) spend(remote, text string) error {
 		return ErrBadCode
 	}
 	c.codes = append(c.codes[:found], c.codes[found+1:]...)
+	// The limit is on guessing: whoever holds a link is no guesser.
+	if a := c.remotes[remote]; a != nil {
+		a.left = min(redeemBurst, a.left+1)
+	}
 	return nil
 }
 

@@ -36,6 +36,7 @@ describe("exchange", () => {
     { name: "a token", send: answering(200, '{"token":"t"}'), want: { token: "t" } },
     { name: "a used code", send: answering(401, "{}"), want: { refused: "bad" } },
     { name: "a host in trouble", send: answering(503, ""), want: { refused: "network" } },
+    { name: "too many attempts", send: answering(429, ""), want: { refused: "network" } },
     { name: "no JSON", send: answering(200, "<html>"), want: { refused: "bad" } },
     {
       name: "no network",

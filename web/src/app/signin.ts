@@ -61,7 +61,8 @@ export async function exchange(
   } catch {
     return { refused: "network" };
   }
-  if (response.status >= 500) return { refused: "network" };
+  // Too many attempts: the code was not looked at, and works in a moment.
+  if (response.status >= 500 || response.status === 429) return { refused: "network" };
   if (!response.ok) return { refused: "bad" };
   try {
     const body: unknown = await response.json();
