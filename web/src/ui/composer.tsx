@@ -21,7 +21,8 @@ export function Composer({ sessionId, onWriting }: Props): VNode {
   const [busy, setBusy] = useState(false);
   const [note, setNote] = useState("");
   const press = useRef({ text: "", id: "" });
-  const online = app.link.value.state === "online";
+  // While an attempt is under way a message waits for it; without one the press says so.
+  const reachable = ["online", "connecting"].includes(app.link.value.state);
 
   useEffect(() => {
     report();
@@ -36,7 +37,7 @@ export function Composer({ sessionId, onWriting }: Props): VNode {
   const send = async (): Promise<void> => {
     const element = area.current;
     const text = element?.value.trim() ?? "";
-    if (!element || text === "" || busy || !online) return;
+    if (!element || text === "" || busy) return;
     setBusy(true);
     setNote("");
     try {
@@ -90,7 +91,7 @@ export function Composer({ sessionId, onWriting }: Props): VNode {
             void send();
           }}
         />
-        <button type="submit" class="primary" disabled={busy || !online}>
+        <button type="submit" class="primary" disabled={busy || !reachable}>
           {s.send}
         </button>
       </div>
