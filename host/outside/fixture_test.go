@@ -11,10 +11,10 @@ import (
 
 	"meanwhile/host/agent"
 	"meanwhile/host/question"
+	"meanwhile/host/question/questiontest"
 	"meanwhile/host/session"
 	"meanwhile/host/session/sessiontest"
 	"meanwhile/shared/event"
-	"meanwhile/shared/event/value"
 	"meanwhile/shared/projection"
 )
 
@@ -26,35 +26,6 @@ const (
 var header = event.RequestHeader{Provider: "external", Model: "external", Tools: []event.ToolSpec{
 	{Name: projection.ToolName, Description: "Ask.", Parameters: []byte(`{"properties":{"questions":{},"timeout":{}}}`)},
 }}
-
-// native checks without the module.
-type native struct{}
-
-func (native) CheckAsk(_ context.Context, questions []byte) (*projection.Problem, error) {
-	v, err := value.Parse(questions)
-	if err != nil {
-		return nil, err
-	}
-	qs, p := projection.QuestionsOfWire(v)
-	if p == nil {
-		p = projection.CheckAsk(qs, false)
-	}
-	return p, nil
-}
-
-func (native) CheckAnswer(_ context.Context, questions, answer []byte) (*projection.Problem, error) {
-	v, err := value.Parse(questions)
-	if err != nil {
-		return nil, err
-	}
-	qs, _ := projection.QuestionsOfWire(v)
-	a, err := value.Parse(answer)
-	if err != nil {
-		return nil, err
-	}
-	_, p := projection.CheckAnswer(qs, a)
-	return p, nil
-}
 
 // gate plays the gateway: the first settlement wins.
 type gate struct {
@@ -124,7 +95,7 @@ func (r *rig) start() {
 		Changed: func(a *agent.Agent) { r.svc.Wake(a.ID()) },
 	})
 	start := time.Now()
-	r.q = question.New(question.Options{Emit: r.gate.emit, Validator: native{}, Agents: r.reg, MaxHold: question.DefaultMaxHold,
+	r.q = question.New(question.Options{Emit: r.gate.emit, Validator: questiontest.Native{}, Agents: r.reg, MaxHold: question.DefaultMaxHold,
 		Clock: func() question.Instant { d := time.Since(start); return question.Instant{Wall: d, Mono: d} }})
 	r.svc = New(Options{Questions: r.q, Agents: r.reg, Sessions: r.store, Header: header})
 }

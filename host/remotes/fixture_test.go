@@ -17,44 +17,11 @@ import (
 	"meanwhile/host/llm"
 	"meanwhile/host/outside"
 	"meanwhile/host/question"
+	"meanwhile/host/question/questiontest"
 	"meanwhile/host/session/sessiontest"
 	"meanwhile/host/tool"
 	"meanwhile/host/tool/askuser"
-	"meanwhile/shared/event/value"
-	"meanwhile/shared/projection"
 )
-
-// native is the checks without the module; the bridge's own tests show that
-// they are the same.
-type native struct{}
-
-func (native) CheckAsk(_ context.Context, questions []byte) (*projection.Problem, error) {
-	v, err := value.Parse(questions)
-	if err != nil {
-		return nil, err
-	}
-	qs, p := projection.QuestionsOfWire(v)
-	if p == nil {
-		p = projection.CheckAsk(qs, false)
-	}
-	return p, nil
-}
-
-func (native) CheckAnswer(_ context.Context, questions, answer []byte) (*projection.Problem, error) {
-	v, err := value.Parse(questions)
-	if err != nil {
-		return nil, err
-	}
-	qs, p := projection.QuestionsOfWire(v)
-	if p != nil {
-		return p, nil
-	}
-	if v, err = value.Parse(answer); err != nil {
-		return &projection.Problem{Code: projection.CodeBadAnswer, Message: err.Error()}, nil
-	}
-	_, p = projection.CheckAnswer(qs, v)
-	return p, nil
-}
 
 // memory keeps tokens for one test.
 type memory map[string][]byte
@@ -100,7 +67,7 @@ func newRig(t *testing.T, replies ...agenttest.Reply) *rig {
 			})
 		},
 	})
-	questions = question.New(question.Options{Emit: Emit(r.gateway), Validator: native{}, Agents: agents})
+	questions = question.New(question.Options{Emit: Emit(r.gateway), Validator: questiontest.Native{}, Agents: agents})
 	header, err := agent.Header("outside", "outside", "", []tool.Spec{askuser.New(questions, nil, askuser.Options{Mode: askuser.Timed}).Spec()})
 	if err != nil {
 		t.Fatal(err)
@@ -202,5 +169,3 @@ func codeOf(t *testing.T, err error) (code, field string) {
 
 // obj keeps params short.
 type obj = map[string]any
-
-var _ question.Validator = native{}

@@ -59,8 +59,8 @@ var forbidden = []struct {
 		why: "the host runs the module only as bytes",
 	},
 	{
-		from: []string{"host", "shared", "wasm", "web"}, to: []string{"host/internal/hosttest", "host/session/sessiontest", "host/llm/llmtest", "host/agent/agenttest", "host/internal/sim"},
-		except: []string{"host/internal", "host/session/sessiontest", "host/llm/llmtest", "host/agent/agenttest"},
+		from: []string{"host", "shared", "wasm", "web"}, to: []string{"host/internal/hosttest", "host/session/sessiontest", "host/llm/llmtest", "host/agent/agenttest", "host/question/questiontest", "host/internal/sim"},
+		except: []string{"host/internal", "host/session/sessiontest", "host/llm/llmtest", "host/agent/agenttest", "host/question/questiontest"},
 		why:    "test helpers stay out of the program",
 	},
 }
@@ -87,7 +87,7 @@ var layers = [][]string{
 	{"host/jsonrpc", "host/llm", "host/tool", "host/auth", "host/config", "host/install", "host/qr"},
 	{"host/session", "host/gateway"},
 	{"host/session/logstore", "host/session/sessiontest", "host/gateway/wsconn", "host/llm/chat", "host/llm/deepseek", "host/llm/openai", "host/llm/replay", "host/llm/llmtest", "host/agent"},
-	{"host/question", "host/tool/bash", "host/tool/webfetch", "host/agent/loop", "host/agent/agenttest", "host/httpserver"},
+	{"host/question", "host/question/questiontest", "host/tool/bash", "host/tool/webfetch", "host/agent/loop", "host/agent/agenttest", "host/httpserver"},
 	{"host/metrics", "host/tool/askuser", "host/tool/runcode", "host/tool/subagent", "host/outside", "host/notify"},
 	{"host/mcpserver", "host/httpapi", "host/hook", "host/remotes"},
 	{"host/app"},

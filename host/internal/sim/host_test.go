@@ -16,13 +16,12 @@ import (
 	"meanwhile/host/jsonrpc"
 	"meanwhile/host/outside"
 	"meanwhile/host/question"
+	"meanwhile/host/question/questiontest"
 	"meanwhile/host/remotes"
 	"meanwhile/host/session"
 	"meanwhile/host/tool"
 	"meanwhile/host/tool/askuser"
 	"meanwhile/shared/event"
-	"meanwhile/shared/event/value"
-	"meanwhile/shared/projection"
 )
 
 // legacyDir marks a session whose agent has the ask tool without a timeout.
@@ -44,37 +43,6 @@ type host struct {
 	lines map[*line]bool
 	dead  bool // the process ended: nothing it does matters any more
 	fatal chan struct{}
-}
-
-// native is the module's checks, run natively.
-type native struct{}
-
-func (native) CheckAsk(_ context.Context, questions []byte) (*projection.Problem, error) {
-	v, err := value.Parse(questions)
-	if err != nil {
-		return nil, err
-	}
-	qs, p := projection.QuestionsOfWire(v)
-	if p == nil {
-		p = projection.CheckAsk(qs, false)
-	}
-	return p, nil
-}
-
-func (native) CheckAnswer(_ context.Context, questions, answer []byte) (*projection.Problem, error) {
-	v, err := value.Parse(questions)
-	if err != nil {
-		return nil, err
-	}
-	qs, p := projection.QuestionsOfWire(v)
-	if p != nil {
-		return p, nil
-	}
-	if v, err = value.Parse(answer); err != nil {
-		return &projection.Problem{Code: projection.CodeBadAnswer, Message: err.Error()}, nil
-	}
-	_, p = projection.CheckAnswer(qs, v)
-	return p, nil
 }
 
 // noTokens is a token store that is empty: principals come with the connection.
@@ -131,7 +99,7 @@ func boot(w *World, d media) (*host, error) {
 		},
 	})
 	h.quest = question.New(question.Options{
-		Emit: w.emitter(remotes.Emit(h.gateway)), Validator: native{}, Agents: h.agents,
+		Emit: w.emitter(remotes.Emit(h.gateway)), Validator: questiontest.Native{}, Agents: h.agents,
 		MaxHold: w.maxHold, Clock: w.hostClock,
 	})
 	head, err := agent.Header("outside", "outside", "", []tool.Spec{askuser.New(h.quest, nil, askuser.Options{Mode: askuser.Timed}).Spec()})
