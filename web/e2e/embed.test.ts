@@ -84,9 +84,9 @@ describe("the embedded inbox", () => {
     await inbox.getByRole("textbox").fill(await host.login());
     await inbox.getByRole("button", { name: "Sign in" }).click();
     await desk.say("two things");
-    await inbox.locator(".row-needs").waitFor();
+    await inbox.locator(".row-needs").last().waitFor();
     await picture(page, "embed-list");
-    await inbox.locator(".row-needs").click();
+    await inbox.locator(".row-needs").last().click();
     await inbox.getByText("then the agent carries on").waitFor();
 
     // Focus that moves inside the form stays the card's focus, also across the shadow boundary.
@@ -133,17 +133,17 @@ describe("the embedded inbox", () => {
     const page = await openIn(listed);
     const inbox = page.locator("meanwhile-inbox");
     await desk.say("never mind the time");
-    await inbox.locator(".row-needs").click();
+    await inbox.locator(".row-needs.row-blocks").last().click();
     await inbox.locator("[data-own]").fill("my own words");
     await page.evaluate(() => {
       const element = document.querySelector("meanwhile-inbox") as HTMLElement;
       element.remove();
       document.body.append(element);
     });
-    await inbox.locator(".row-needs").click();
+    await inbox.locator(".row-needs.row-blocks").last().click();
     expect(await inbox.locator("[data-own]").inputValue()).toBe("my own words");
     await page.reload();
-    await inbox.locator(".row-needs").click();
+    await inbox.locator(".row-needs.row-blocks").last().click();
     expect(await inbox.locator("[data-own]").inputValue()).toBe("my own words");
     await inbox.locator('[data-act="submit"]').click();
     await desk.said("You chose my own words").waitFor();

@@ -9,6 +9,8 @@ export default defineConfig({
     include: ["**/*.test.ts"],
     environment: "node",
     fileParallelism: false,
+    // A real browser on a busy machine: a scenario that fails is played again and must then pass.
+    retry: 2,
     testTimeout: 90_000,
     hookTimeout: 60_000,
     expect: { poll: { timeout: 15_000 } },

@@ -140,17 +140,17 @@ export class App {
 
   /** A call that the page makes for itself: the session's administration. */
   async call(method: string, params: unknown): Promise<unknown> {
-    if (this.#link.state === "connecting") await this.#attempted();
+    if (underWay(this.#link.state)) await this.#attempted();
     const peer = this.#link.peer;
     if (!peer) throw new Error(this.strings.value.offline);
     return peer.call(method, params);
   }
 
-  /** Resolves when the attempt to connect that is under way has come to an end. */
+  /** Resolves when the attempt to connect that is under way, or about to be, has come to an end. */
   #attempted(): Promise<void> {
     return new Promise((resolve) => {
       const stop = this.link.subscribe(({ state }) => {
-        if (state === "connecting") return;
+        if (underWay(state)) return;
         resolve();
         queueMicrotask(() => stop());
       });
@@ -418,6 +418,11 @@ export class App {
       }
     });
   }
+}
+
+/** A connection is being made, or is about to be: right after a start there was no attempt yet. */
+function underWay(state: LinkState): boolean {
+  return state === "connecting" || state === "idle";
 }
 
 function socketUrl(base: string): string {
