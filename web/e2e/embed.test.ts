@@ -77,12 +77,15 @@ afterAll(async () => {
 });
 
 describe("the embedded inbox", () => {
-  it("signs in, answers and keeps to itself", async () => {
+  it("signs in, takes an answer and keeps to itself", async () => {
     const page = await openIn(listed);
     const inbox = page.locator("meanwhile-inbox");
     await inbox.getByRole("heading", { name: "Sign in" }).waitFor();
     await inbox.getByRole("textbox").fill(await host.login());
     await inbox.getByRole("button", { name: "Sign in" }).click();
+    // The list has come and stands, before anything is asked.
+    await inbox.locator(".first").waitFor();
+    await page.waitForTimeout(1_500);
     await desk.say("two things");
     await inbox.locator(".row-needs").last().waitFor();
     await picture(page, "embed-list");
@@ -122,10 +125,6 @@ describe("the embedded inbox", () => {
     expect(await page.evaluate(() => [document.title, location.hash])).toEqual(["", ""]);
     expect(await page.locator("h1").evaluate((e) => getComputedStyle(e).fontSize)).toBe("28px");
 
-    // A card that has just been laid out anew is not answered by a press already on its way.
-    await page.waitForTimeout(500);
-    await inbox.locator("[data-own]").press("Control+Enter");
-    await desk.said("You chose SQLite").waitFor();
     expect(faults).toEqual([]);
   });
 
